@@ -1,0 +1,87 @@
+"""Thalweg: stateful stream topologies in Python.
+
+>>> import thalweg as tw
+>>> flow = tw.Flow("hello")
+>>> words = flow.source("words", tw.items(["to", "be", "or", "not", "to", "be"]), fields=["word"])
+>>> counts = words.tally("counts", key="word")
+>>> flow.run().table("counts")
+{'to': 2, 'be': 2, 'or': 1, 'not': 1}
+"""
+
+from thalweg import execution, groupings
+from thalweg.builder import TopologyBuilder
+from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, Spout, TaskContext
+from thalweg.config import dead_letter
+from thalweg.connectors import (
+    call,
+    collect,
+    constant,
+    files,
+    items,
+    ramp,
+    rate,
+    socket_lines,
+    stdout,
+    steps,
+    to_files,
+    trace,
+)
+from thalweg.errors import (
+    Aborted,
+    ComponentError,
+    RecordError,
+    SchemaError,
+    StateError,
+    ThalwegError,
+    TopologyError,
+    UsageError,
+)
+from thalweg.execution import Result
+from thalweg.expressions import col, lit
+from thalweg.flow import Flow
+from thalweg.runtimes.inline import Inline
+from thalweg.topology import Topology
+from thalweg.tuples import as_dict
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aborted",
+    "BlockBolt",
+    "BlockSpout",
+    "Bolt",
+    "ComponentError",
+    "Flow",
+    "Inline",
+    "Kind",
+    "RecordError",
+    "Result",
+    "SchemaError",
+    "Spout",
+    "StateError",
+    "TaskContext",
+    "ThalwegError",
+    "Topology",
+    "TopologyBuilder",
+    "TopologyError",
+    "UsageError",
+    "as_dict",
+    "call",
+    "col",
+    "collect",
+    "constant",
+    "dead_letter",
+    "files",
+    "groupings",
+    "items",
+    "lit",
+    "ramp",
+    "rate",
+    "socket_lines",
+    "stdout",
+    "steps",
+    "to_files",
+    "trace",
+]
+
+execution.register("inline", Inline)

@@ -1,0 +1,123 @@
+"""How values of keyed state become bytes and come back the same. Never pickle.
+
+>>> codec = MsgpackCodec()
+>>> codec.decode(codec.encode({"seen": {1, 2}, "last": ("eu", None)}))
+{'seen': {1, 2}, 'last': ('eu', None)}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from typing import Any, Protocol
+
+import msgspec
+import pyarrow as pa
+
+from thalweg.errors import StateError, explain, shorten
+from thalweg.keys import read_moment, write_moment
+
+_PLAIN = (type(None), bool, float, str, bytes)
+_TUPLE, _SET, _FROZENSET, _BIG_INT, _MAP = 10, 11, 12, 13, 14
+
+
+class Codec(Protocol):
+    """Bytes from a value, and the same value from the bytes."""
+
+    def encode(self, value: Any) -> bytes:
+        """Write a value."""
+
+    def decode(self, data: bytes) -> Any:
+        """Read a value that ``encode`` wrote."""
+
+
+class MsgpackCodec:
+    """Msgpack by msgspec, for plain values, or for one declared type (a Struct, a dataclass ...).
+
+    Plain values are None, numbers, text, bytes, dates and times, and lists, tuples, sets and
+    dictionaries of them; each comes back as what it was.
+    """
+
+    def __init__(self, type_: Any = Any) -> None:
+        self._typed = type_ is not Any
+        self._decoder = msgspec.msgpack.Decoder(type_, ext_hook=_read_ext)
+
+    def encode(self, value: Any) -> bytes:
+        """Write a value."""
+        try:
+            return msgspec.msgpack.encode(value if self._typed else _to_plain(value))
+        except (TypeError, OverflowError, msgspec.MsgspecError) as error:
+            raise StateError(_refused(value, str(error))) from error
+
+    def decode(self, data: bytes) -> Any:
+        """Read a value."""
+        try:
+            return self._decoder.decode(data)
+        except msgspec.MsgspecError as error:
+            raise StateError(explain("stored value", got=f"{shorten(data)}: {error}")) from error
+
+
+class ArrowCodec:
+    """Arrow IPC, for values that are record batches."""
+
+    def encode(self, value: pa.RecordBatch) -> bytes:
+        """Write a record batch."""
+        if not isinstance(value, pa.RecordBatch):
+            raise StateError(_refused(value, "ArrowCodec keeps pyarrow.RecordBatch"))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, value.schema) as writer:
+            writer.write_batch(value)
+        return sink.getvalue().to_pybytes()
+
+    def decode(self, data: bytes) -> pa.RecordBatch:
+        """Read a record batch."""
+        try:
+            with pa.ipc.open_stream(data) as reader:
+                return reader.read_next_batch()
+        except (pa.ArrowException, StopIteration) as error:
+            raise StateError(explain("stored record batch", got=str(error))) from error
+
+
+def _refused(value: Any, reason: str) -> str:
+    return explain(
+        "value for keyed state",
+        expected="plain values, or the declared state_type",
+        got=f"{shorten(value, 80)}: {reason}",
+        hint="set state_type = YourStruct or state_codec on the bolt",
+    )
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, int):
+        fits = -(1 << 63) <= value < 1 << 64
+        return int(value) if fits else msgspec.msgpack.Ext(_BIG_INT, str(int(value)).encode())
+    if type(value) is list:
+        return [_to_plain(part) for part in value]
+    if type(value) is dict:
+        if all(type(key) is str for key in value):
+            return {key: _to_plain(part) for key, part in value.items()}
+        return _ext(_MAP, [[_to_plain(key), _to_plain(part)] for key, part in value.items()])
+    for kind, code in ((tuple, _TUPLE), (set, _SET), (frozenset, _FROZENSET)):
+        if type(value) is kind:
+            return _ext(code, [_to_plain(part) for part in value])
+    if isinstance(value, dt.date | dt.time | dt.timedelta):
+        return write_moment(value)
+    kind_name = "declare it" if dataclasses.is_dataclass(value) else "not a plain value"
+    raise TypeError(f"{type(value).__name__} is {kind_name}")  # noqa: EM102, TRY003 (wrapped above)
+
+
+def _ext(code: int, parts: list[Any]) -> msgspec.msgpack.Ext:
+    return msgspec.msgpack.Ext(code, msgspec.msgpack.encode(parts))
+
+
+def _read_ext(code: int, data: memoryview) -> Any:
+    if code == _BIG_INT:
+        return int(bytes(data))
+    if code not in (_TUPLE, _SET, _FROZENSET, _MAP):
+        return read_moment(code, data)
+    parts = msgspec.msgpack.decode(data, ext_hook=_read_ext)
+    if code == _MAP:
+        return {key: value for key, value in parts}  # noqa: C416 (lists are pairs here)
+    return {_TUPLE: tuple, _SET: set, _FROZENSET: frozenset}[code](parts)

@@ -1,0 +1,269 @@
+"""What users write: spouts and bolts, tuple by tuple or on whole record batches.
+
+A component's *body* is one of these objects. Each task works on its own copy of it, made before
+``prepare``; attributes set in ``__init__`` are therefore private to a task.
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, NoReturn, Protocol
+
+import pyarrow as pa
+
+from thalweg.blocks import DEFAULT_STREAM, Origin, Rows
+from thalweg.clock import Clock
+from thalweg.errors import RecordError, UsageError, explain, shorten
+from thalweg.keys import Key
+from thalweg.schemas import Shape
+from thalweg.tuples import Tuple
+
+
+class Kind(enum.Enum):
+    """What state a bolt keeps, and so how its tuples may be spread."""
+
+    STATELESS = "stateless"
+    KEYED = "keyed"
+    GLOBAL = "global"
+
+
+class KeyedState(Protocol):
+    """State of a keyed or global component at one task: a value per key.
+
+    ``get_many`` and ``put_many`` are what vectorised bolts use: one read and one write per block.
+    """
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """Give the value of a key."""
+
+    def put(self, key: Key, value: Any) -> None:
+        """Set the value of a key."""
+
+    def delete(self, key: Key) -> None:
+        """Forget a key; one that is not there is no error."""
+
+    def get_many(self, keys: Iterable[Key]) -> dict[Key, Any]:
+        """Give the values of those keys that have one."""
+
+    def put_many(self, values: Mapping[Key, Any]) -> None:
+        """Set many values."""
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """Go through all keys and values."""
+
+    def __len__(self) -> int: ...
+
+
+def _raise_error(_row: int, error: Exception) -> None:
+    raise error
+
+
+def _raise_record(raw: str, reason: str) -> None:
+    raise RecordError(explain("record", expected=reason, got=shorten(raw)))
+
+
+@dataclass(frozen=True)
+class TaskContext:
+    """What a task knows about itself; given to ``prepare``."""
+
+    topology: str
+    component: str
+    #: Index of this task, from 0.
+    task: int
+    #: Number of tasks of the component.
+    degree: int
+    clock: Clock
+    #: Seeded for this task, so that a run can be repeated.
+    random: random.Random
+    #: State of this task; empty and unused for stateless bolts.
+    state: KeyedState | None = None
+    #: The output streams, which turn columns into record batches.
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    #: Names of the output streams that somebody reads.
+    read_streams: frozenset[str] = frozenset()
+    #: Values given with --set.
+    settings: Mapping[str, str] = field(default_factory=dict)
+    #: Call with (row, error): raises, or notes the error as the component's policy says.
+    refuse: Callable[[int, Exception], None] = _raise_error
+    #: Call with (raw record, reason) for input that cannot be read; policies as above.
+    refuse_record: Callable[[str, str], None] = _raise_record
+
+
+class Body:
+    """Common to spouts and bolts: outputs, life cycle, and what the runtime sets."""
+
+    #: Fields of the default stream: names, {name: type}, an Arrow schema or a record class.
+    outputs: Any = ()
+    #: Further streams by name, with their fields.
+    streams: Mapping[str, Any] = MappingProxyType({})
+    #: Names of the streams on which the sender chooses the receiving task.
+    direct_streams: ClassVar[frozenset[str]] = frozenset()
+
+    context: TaskContext
+
+    def prepare(self, context: TaskContext) -> None:
+        """Get ready; called once per task before anything else."""
+
+    def cleanup(self) -> None:
+        """Let go of what ``prepare`` took; called once per task at the end, also after errors."""
+
+    def make_batch(self, columns: Sequence[Any], stream: str = DEFAULT_STREAM) -> pa.RecordBatch:
+        """Make a record batch for a stream of columns: Arrow arrays, or lists of values."""
+        return self.context.shapes[stream].batch(columns)
+
+    def _not_running(self, what: str) -> NoReturn:
+        raise UsageError(
+            explain(
+                f"{type(self).__name__}.{what}",
+                expected="to be called inside a running topology",
+                hint="use thalweg.testing.run_inline to try a component",
+            )
+        )
+
+
+class Spout(Body):
+    """A source that emits tuples when asked.
+
+    ``next_tuple`` emits none, one or several tuples; after ``finish()`` it is not asked again.
+    A tuple emitted with an ``id`` is tracked: ``ack(id)`` follows when all that stems from it has
+    been processed, ``fail(id)`` when some of it failed.
+    """
+
+    def next_tuple(self) -> None:
+        """Emit what there is now, without waiting."""
+        raise NotImplementedError
+
+    def ack(self, id: Any) -> None:  # noqa: A002 (Storm's word)
+        """Hear that a tuple has been processed completely."""
+
+    def fail(self, id: Any) -> None:  # noqa: A002 (Storm's word)
+        """Hear that a tuple failed; emit it again to have it replayed."""
+
+    def activate(self) -> None:
+        """Begin to be asked for tuples."""
+
+    def deactivate(self) -> None:
+        """Stop being asked for tuples."""
+
+    def emit(self, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM) -> None:  # noqa: A002
+        """Send one tuple."""
+        self._not_running("emit")
+
+    def emit_direct(self, task: int, *values: Any, stream: str = DEFAULT_STREAM) -> None:
+        """Send one tuple to the given task of each receiver of a direct stream."""
+        self._not_running("emit_direct")
+
+    def finish(self) -> None:
+        """Say that there will be no more tuples."""
+        self._not_running("finish")
+
+
+class BlockSpout(Body):
+    """A source that gives record batches; files and generators are of this kind.
+
+    ``next_block`` may use :meth:`make_batch` to turn columns of values into a record batch.
+    """
+
+    def next_block(self, limit: int) -> pa.RecordBatch | None:
+        """Give up to ``limit`` rows, or None when there are none now, without waiting."""
+        raise NotImplementedError
+
+    def wait_hint(self) -> float:
+        """Give the seconds after which it is worth asking again; 0 when unknown."""
+        return 0.0
+
+    def finish(self) -> None:
+        """Say that there will be no more rows."""
+        self._not_running("finish")
+
+
+class _BoltBody(Body):
+    #: What state it keeps.
+    kind: ClassVar[Kind] = Kind.STATELESS
+    #: True when the result does not depend on the order of its input.
+    commutative: ClassVar[bool] = False
+    #: Type of the values in its state (a Struct, a dataclass ...); Any for plain values.
+    state_type: Any = Any
+    #: How values of its state become bytes, where msgpack of ``state_type`` will not do.
+    state_codec: Any = None
+
+    #: State of this task (keyed and global bolts).
+    state: KeyedState
+    #: Where the tuples at hand come from.
+    origin: Origin
+    #: Names of the key fields of the tuples at hand.
+    key: tuple[str, ...] = ()
+
+    def process_tick(self) -> None:
+        """Do what is done at intervals (option ``tick``)."""
+
+    def process_end(self) -> None:
+        """Emit what is left when all inputs of a bounded run have ended."""
+
+
+class Bolt(_BoltBody):
+    """An operator that sees one tuple at a time, its fields as attributes.
+
+    >>> class Split(Bolt):
+    ...     outputs = ["word"]
+    ...     def process(self, t):
+    ...         for word in t.sentence.split():
+    ...             self.emit(word)
+
+    A tuple is acknowledged when ``process`` returns, and fails when it raises. With
+    ``auto_ack = False`` the bolt calls ``ack(t)`` or ``fail(t)`` itself, at once or later.
+    """
+
+    auto_ack: ClassVar[bool] = True
+
+    def process(self, t: Any) -> None:
+        """Handle one tuple; ``emit`` as often as needed."""
+        raise NotImplementedError
+
+    def emit(self, *values: Any, stream: str = DEFAULT_STREAM) -> None:
+        """Send one tuple, its values in the order of the fields; it stems from the one at hand."""
+        self._not_running("emit")
+
+    def emit_direct(self, task: int, *values: Any, stream: str = DEFAULT_STREAM) -> None:
+        """Send one tuple to the given task of each receiver of a direct stream."""
+        self._not_running("emit_direct")
+
+    def ack(self, t: Tuple) -> None:
+        """Acknowledge a tuple (``auto_ack = False``)."""
+        self._not_running("ack")
+
+    def fail(self, t: Tuple) -> None:
+        """Let a tuple fail: its spout hears it."""
+        self._not_running("fail")
+
+
+class BlockBolt(_BoltBody):
+    """An operator on whole record batches.
+
+    What ``process_block`` returns goes to the default stream. ``parents`` names for each output row
+    the input row it stems from; without it, outputs of equal length stem row from row, others from
+    the block as a whole.
+    """
+
+    def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Handle one record batch."""
+        raise NotImplementedError
+
+    def emit(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        stream: str = DEFAULT_STREAM,
+        parents: Rows | None = None,
+    ) -> None:
+        """Send a record batch."""
+        self._not_running("emit")
+
+
+AnySpout = Spout | BlockSpout
+AnyBolt = Bolt | BlockBolt
+AnyBody = AnySpout | AnyBolt

@@ -1,0 +1,102 @@
+"""Settings, one frozen value per concern."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from thalweg.clock import seconds
+from thalweg.errors import TopologyError, UsageError, explain
+
+OrderName = Literal["sender", "key", "total"]
+#: From the weakest promise to the strongest.
+ORDERS: tuple[OrderName, ...] = ("sender", "key", "total")
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """Put what cannot be processed into this file (JSON lines: raw record and reason)."""
+
+    path: Path
+
+
+OnError = Literal["fail", "skip"] | DeadLetter
+
+
+def dead_letter(path: str | os.PathLike[str]) -> DeadLetter:
+    """Keep bad records or tuples in a file, with the reason, and go on.
+
+    >>> dead_letter("bad.jsonl").path.name
+    'bad.jsonl'
+    """
+    return DeadLetter(Path(path))
+
+
+def on_error(policy: object) -> OnError:
+    """Check a policy for what cannot be processed."""
+    if policy == "fail":
+        return "fail"
+    if policy == "skip":
+        return "skip"
+    if isinstance(policy, DeadLetter):
+        return policy
+    raise UsageError(
+        explain("error policy", expected="'fail', 'skip' or dead_letter(path)", got=repr(policy))
+    )
+
+
+@dataclass(frozen=True)
+class Options:
+    """How one component runs."""
+
+    #: Number of tasks.
+    degree: int = 1
+    #: Seconds between two calls of process_tick; None for no ticks.
+    tick: float | None = None
+    #: What to do when the component raises on a tuple.
+    on_error: OnError = "fail"
+    #: Least order of its inputs; None for what its kind asks for.
+    order: OrderName | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], where: str) -> Options:
+        """Read options given by name; an unknown name is an error that says which exist."""
+        return replace(cls(), **cls.checked(values, where))
+
+    @classmethod
+    def checked(cls, values: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Check options given by name and bring them into their final form."""
+        known = [field.name for field in fields(cls)]
+        read = dict(values)
+        for name in read:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {close[0]!r}?" if close else ""
+                raise TopologyError(
+                    explain(f"option {name!r}", where, f"one of {known}", hint=hint)
+                )
+        if read.get("tick") is not None:
+            read["tick"] = seconds(read["tick"])
+        if "on_error" in read:
+            read["on_error"] = on_error(read["on_error"])
+        if read.get("order") is not None and read["order"] not in ORDERS:
+            raise TopologyError(
+                explain("order", where, expected=f"one of {ORDERS}", got=repr(read["order"]))
+            )
+        return read
+
+
+def setting(text: str) -> tuple[str, str]:
+    """Read ``key=value`` from a command line.
+
+    >>> setting("rows=100")
+    ('rows', '100')
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(explain("--set", expected="key=value", got=repr(text)))
+    return name.strip(), value

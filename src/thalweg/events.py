@@ -1,0 +1,52 @@
+"""What happens during a run, as values; listeners decide what to show or keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thalweg.metrics import Snapshot
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """All tasks are prepared; tuples begin to flow."""
+
+    topology: str
+    runtime: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A look at the metrics, several times a second at most."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class TupleRefused:
+    """A component raised on a tuple, and its policy says to go on."""
+
+    component: str
+    task: int
+    tuple_text: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RecordRefused:
+    """A source met input that it cannot read, and its policy says to go on."""
+
+    component: str
+    raw: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """Nothing is under way any more; the last metrics."""
+
+    snapshot: Snapshot
+    stopped: bool
+
+
+Event = RunStarted | Progress | TupleRefused | RecordRefused | RunFinished

@@ -1,0 +1,113 @@
+"""Expressions on columns: vectorised by pyarrow.compute, with known fields.
+
+>>> batch = pa.record_batch({"price": [2.0, 30.0], "n": [3, 1]})
+>>> cost = col("price") * col("n")
+>>> cost.evaluate(batch).to_pylist(), sorted(cost.fields)
+([6.0, 30.0], ['n', 'price'])
+>>> ((cost > 10) & col("n").isin([1, 2])).evaluate(batch).to_pylist()
+[False, True]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A computation on the columns of a block; made with :func:`col` and operators."""
+
+    evaluate: Callable[[pa.RecordBatch], Any]
+    #: The fields that it reads.
+    fields: frozenset[str]
+    text: str
+
+    def call(self, function: str, *others: Any, options: Any = None) -> Expression:
+        """Apply any function of pyarrow.compute by name: ``col("s").call("utf8_upper")``."""
+        operands = (self, *(_lift(other) for other in others))
+
+        def evaluate(batch: pa.RecordBatch) -> Any:
+            return pc.call_function(function, [o.evaluate(batch) for o in operands], options)
+
+        text = f"{function}({', '.join(o.text for o in operands)})"
+        return Expression(evaluate, frozenset().union(*(o.fields for o in operands)), text)
+
+    def isin(self, values: Sequence[Any]) -> Expression:
+        """Test whether the value is one of these."""
+        return self.call("is_in", options=pc.SetLookupOptions(pa.array(list(values))))
+
+    def is_null(self) -> Expression:
+        """Test whether there is no value."""
+        return self.call("is_null")
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override] # builds a comparison
+        return self.call("equal", other)
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override] # builds a comparison
+        return self.call("not_equal", other)
+
+    __hash__ = None  # type: ignore[assignment] # == builds an expression
+
+    def __lt__(self, other: Any) -> Expression:
+        return self.call("less", other)
+
+    def __le__(self, other: Any) -> Expression:
+        return self.call("less_equal", other)
+
+    def __gt__(self, other: Any) -> Expression:
+        return self.call("greater", other)
+
+    def __ge__(self, other: Any) -> Expression:
+        return self.call("greater_equal", other)
+
+    def __add__(self, other: Any) -> Expression:
+        return self.call("add_checked", other)
+
+    def __sub__(self, other: Any) -> Expression:
+        return self.call("subtract_checked", other)
+
+    def __mul__(self, other: Any) -> Expression:
+        return self.call("multiply_checked", other)
+
+    def __truediv__(self, other: Any) -> Expression:
+        divisor = _lift(other)
+        floats = divisor.call("cast", options=pc.CastOptions.safe(pa.float64()))
+        return self.call("divide", floats)
+
+    def __and__(self, other: Any) -> Expression:
+        return self.call("and_kleene", other)
+
+    def __or__(self, other: Any) -> Expression:
+        return self.call("or_kleene", other)
+
+    def __invert__(self) -> Expression:
+        return self.call("invert")
+
+    def __bool__(self) -> bool:
+        text = (
+            f"the truth of {self.text} is known only for a block; use & | ~ instead of and or not"
+        )
+        raise TypeError(text)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def col(name: str) -> Expression:
+    """Stand for the column of a field."""
+    return Expression(lambda batch: batch.column(name), frozenset([name]), name)
+
+
+def lit(value: Any) -> Expression:
+    """Stand for one value."""
+    scalar = pa.scalar(value)
+    return Expression(lambda _: scalar, frozenset(), repr(value))
+
+
+def _lift(value: Any) -> Expression:
+    return value if isinstance(value, Expression) else lit(value)

@@ -1,0 +1,382 @@
+"""The fluent API: a topology as a chain of verbs.
+
+>>> flow = Flow("trending")
+>>> posts = flow.source("posts", Posts(), fields={"region": str, "hashtag": str})
+>>> _ = posts.filter(lambda hashtag: hashtag != "").tally("by_tag", key="hashtag")
+>>> flow.table("by_tag").fields
+Fields(hashtag: string, count: int64)
+>>> [component.name for component in flow.build()]
+['posts', 'filter-1', 'by_tag']
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from thalweg import groupings
+from thalweg.blocks import DEFAULT_STREAM
+from thalweg.builder import TopologyBuilder, body_outputs
+from thalweg.components import AnyBody, AnyBolt, BlockBolt, Bolt
+from thalweg.config import ORDERS, OrderName
+from thalweg.errors import TopologyError, explain, shorten
+from thalweg.execution import Result
+from thalweg.expressions import Expression
+from thalweg.groupings import CustomGrouping, Grouping
+from thalweg.operators import keyed, stateless
+from thalweg.operators.calls import Call, Function, bind, result_fields
+from thalweg.operators.ranking import Top
+from thalweg.schemas import Fields, fields
+from thalweg.topology import Topology
+from thalweg.validation import unknown
+
+_SHUFFLE = groupings.Shuffle()
+
+
+class Flow:
+    """A topology under construction; ``order="total"`` makes every sink's output the serial one."""
+
+    def __init__(self, name: str, order: OrderName = "sender") -> None:
+        if order not in ORDERS:
+            raise TopologyError(explain(f"order of {name!r}", "", f"one of {ORDERS}", repr(order)))
+        self.name = name
+        self._order = order
+        self._builder = TopologyBuilder(name)
+        self._tables: dict[str, Stream] = {}
+
+    def source(self, name: str, source: Any, fields: Any = None, **options: Any) -> Stream:
+        """Begin a stream; ``source`` is a spout, or a source value such as ``files(...)``.
+
+        ``fields`` says what it gives where the source itself does not know.
+        """
+        body = source
+        if fields is not None:
+            body = copy.copy(source)
+            body.outputs = fields
+        self._builder.add_spout(name, body, **options)
+        return Stream(self, ((name, DEFAULT_STREAM),), _default_fields(name, body))
+
+    def table(self, name: str) -> Stream:
+        """Give the changed values of a table, once per block, as a stream."""
+        if name not in self._tables:
+            raise unknown("table", name, f"flow {self.name!r}", sorted(self._tables))
+        return self._tables[name]
+
+    def build(self) -> Topology:
+        """Check everything and freeze the topology."""
+        return self._builder.build()
+
+    def run(self, on: Any = None, **arguments: Any) -> Result:
+        """Build and run it."""
+        return self.build().run(on, **arguments)
+
+    def _bolt(self, stream: Stream, name: str, bolt: AnyBody, options: dict[str, Any]) -> str:
+        is_sink = isinstance(bolt, Bolt | BlockBolt) and not body_outputs(bolt)
+        wanted = {"order": self._order} if is_sink else {}
+        reads = self._builder.add_bolt(name, bolt, **(wanted | options))
+        for component, output in stream.origins:
+            reads.grouping(component, stream.grouping, output)
+        return name
+
+
+def _default_fields(name: str, body: AnyBody) -> Fields:
+    outputs = body_outputs(body)
+    if DEFAULT_STREAM not in outputs:
+        raise TopologyError(
+            explain(
+                f"source {name!r}",
+                expected="to know its fields",
+                got=f"{type(body).__name__} without outputs",
+                hint='say them: fields=["a", "b"] or fields={"a": str}',
+            )
+        )
+    return outputs[DEFAULT_STREAM]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The output of a component, on which the next operator is put."""
+
+    flow: Flow
+    #: The (component, stream) pairs it consists of; more than one after a merge.
+    origins: tuple[tuple[str, str], ...]
+    fields: Fields
+    grouping: Grouping = _SHUFFLE
+
+    # --- stateless ---------------------------------------------------------------------------
+
+    def map(self, function: Function, *, fields: Any = None, **options: Any) -> Stream:
+        """Replace each tuple by what the function makes of it.
+
+        Without ``fields`` the result has the fields of its return annotation (a NamedTuple,
+        dataclass or Struct), or else the names of the input.
+        """
+        name = self._name("map", options)
+        call = bind(function, self.fields, name)
+        default = Fields(self.fields.names, (None,) * len(self.fields))
+        return self._then(
+            name, stateless.Map(call, result_fields(function, fields, default)), options
+        )
+
+    def flat_map(self, function: Function, *, fields: Any = None, **options: Any) -> Stream:
+        """Replace each tuple by any number of others: the function returns an iterable."""
+        name = self._name("flat_map", options)
+        call = bind(function, self.fields, name)
+        default = Fields(self.fields.names, (None,) * len(self.fields))
+        made = stateless.FlatMap(call, result_fields(function, fields, default))
+        return self._then(name, made, options)
+
+    def filter(self, condition: Function | Expression, **options: Any) -> Stream:
+        """Keep the tuples for which a function or an expression on columns is true."""
+        name = self._name("filter", options)
+        if isinstance(condition, Expression):
+            self._check_fields(condition.fields, name)
+            return self._then(name, stateless.FilterExpression(condition, self.fields), options)
+        call = bind(condition, self.fields, name)
+        return self._then(name, stateless.Filter(call, self.fields), options)
+
+    def extend(self, **columns: Function | Expression) -> Stream:
+        """Add fields, or replace some: each a function of fields, or an expression on columns."""
+        name = self._name("extend", {})
+        if not columns:
+            raise TopologyError(explain(name, expected="name=function or name=expression"))
+        bound = {field: self._column(value, name) for field, value in columns.items()}
+        added = Fields(tuple(columns), (None,) * len(columns))
+        return self._then(name, stateless.Extend(bound, self.fields.extend(added)), {})
+
+    def select(self, *names: str) -> Stream:
+        """Keep these fields, in this order."""
+        name = self._name("select", {})
+        self._check_fields(names, name)
+        kept = self.fields.select(names)
+        chosen = list(names)
+        return self._then(name, stateless.MapBlock(lambda batch: batch.select(chosen), kept), {})
+
+    def map_block(
+        self,
+        function: Callable[[pa.RecordBatch], pa.RecordBatch | None],
+        *,
+        fields: Any = None,
+        **options: Any,
+    ) -> Stream:
+        """Replace each block by what the function makes of its record batch."""
+        name = self._name("map_block", options)
+        if not callable(function):
+            raise TopologyError(explain(name, expected="a function", got=shorten(function)))
+        made = stateless.MapBlock(function, result_fields(function, fields, self.fields))
+        return self._then(name, made, options)
+
+    def tap(self, function: Function, **options: Any) -> Stream:
+        """Call a function on each tuple for its effect; the stream stays as it is."""
+        name = self._name("tap", options)
+        call = bind(function, self.fields, name)
+        return self._then(name, stateless.Tap(call, self.fields), options)
+
+    def branch(self, condition: Function, **options: Any) -> tuple[Stream, Stream]:
+        """Split in two: the tuples for which the function is true, and the others."""
+        name = self._name("branch", options)
+        call = bind(condition, self.fields, name)
+        chosen = self._then(name, stateless.Branch(call, self.fields), options)
+        return chosen, replace(chosen, origins=((name, stateless.REST_STREAM),))
+
+    def merge(self, *others: Stream) -> Stream:
+        """Put streams with the same fields together."""
+        for other in others:
+            if other.flow is not self.flow:
+                raise TopologyError(explain("merge", expected="streams of one flow"))
+            if other.fields.names != self.fields.names:
+                raise TopologyError(
+                    explain(
+                        "merge",
+                        expected=f"the fields {list(self.fields.names)}",
+                        got=str(list(other.fields.names)),
+                        hint="bring them into one shape with map or select",
+                    )
+                )
+        origins = self.origins + tuple(origin for other in others for origin in other.origins)
+        types = zip(*(stream.fields.types for stream in (self, *others)), strict=True)
+        agreed = tuple(kinds[0] if len(set(kinds)) == 1 else None for kinds in types)
+        return replace(self, origins=origins, fields=Fields(self.fields.names, agreed))
+
+    # --- keyed -------------------------------------------------------------------------------
+
+    def key_by(self, *names: str) -> KeyedStream:
+        """Choose the fields that are the key of the next operator."""
+        if not names:
+            raise TopologyError(explain("key_by", expected="the names of the key fields"))
+        self._check_fields(names, "key_by")
+        return KeyedStream(replace(self, grouping=groupings.Fields(names)), names)
+
+    def tally(self, name: str, *, key: str | tuple[str, ...], **options: Any) -> Stream:
+        """Count the tuples of each key in a table, and pass the tuples on."""
+        names = (key,) if isinstance(key, str) else tuple(key)
+        keyed_stream = self.key_by(*names).stream
+        changes = self.fields.select(names).extend(fields({"count": int}))
+        passed = keyed_stream._then(name, keyed.Tally(name, self.fields, changes), options)
+        self.flow._tables[name] = Stream(self.flow, ((name, keyed.CHANGES_STREAM),), changes)
+        return passed
+
+    # --- global, end, and how tuples get there -------------------------------------------------
+
+    def top(
+        self, k: int, *, by: str | None = None, every: float | str | None = None, **options: Any
+    ) -> Stream:
+        """Rank the latest rows by a field (the last one): whenever the ranking changes, or at ticks."""
+        name = self._name("top", options)
+        if not isinstance(k, int) or k < 1:
+            raise TopologyError(explain(name, expected="k of at least 1", got=repr(k)))
+        by = self.fields.names[-1] if by is None else by
+        self._check_fields([by], name)
+        outputs = Fields(("rank", *self.fields.names), (pa.int64(), *self.fields.types))
+        if every is not None:
+            options["tick"] = every
+        stream = replace(self, grouping=groupings.Global())
+        return stream._then(name, Top(k, by, outputs, every is not None), options)
+
+    def through(self, name: str, bolt: AnyBolt, **options: Any) -> Stream:
+        """Put a bolt of yours into the chain."""
+        outputs = body_outputs(bolt)
+        self.flow._bolt(self, name, bolt, options)
+        given = outputs.get(DEFAULT_STREAM, fields(None))
+        return Stream(self.flow, ((name, DEFAULT_STREAM),), given)
+
+    def sink(self, name: str, sink: AnyBolt, **options: Any) -> None:
+        """End the stream in a sink."""
+        self.flow._bolt(self, name, sink, options)
+
+    def grouped(self, grouping: Grouping | CustomGrouping) -> Stream:
+        """Say how the tuples are spread over the tasks of the next operator."""
+        known = isinstance(grouping, Grouping)
+        return replace(self, grouping=grouping if known else groupings.Custom(grouping))
+
+    # --- helpers -----------------------------------------------------------------------------
+
+    def _then(self, name: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
+        self.flow._bolt(self, name, bolt, options)
+        return Stream(self.flow, ((name, DEFAULT_STREAM),), bolt.outputs)
+
+    def _name(self, wanted: str, options: dict[str, Any]) -> str:
+        return str(options.pop("name", None) or self.flow._builder.free_name(wanted))
+
+    def _column(self, value: Any, where: str) -> Call | Expression:
+        if isinstance(value, Expression):
+            self._check_fields(value.fields, where)
+            return value
+        return bind(value, self.fields, where)
+
+    def _check_fields(self, names: Any, where: str) -> None:
+        for name in sorted(names):
+            if name not in self.fields:
+                raise unknown("field", name, where, self.fields.names)
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    """A stream with a key, waiting for an operator with state."""
+
+    stream: Stream
+    key: tuple[str, ...]
+
+    def count(self, table: str, *, into: str = "count", **options: Any) -> Stream:
+        """Count the tuples of each key; sends changed counts once per block."""
+        return self._table(table, keyed.Count(table, self._result(into, pa.int64())), options)
+
+    def sum(self, table: str, field: str, *, into: str = "sum", **options: Any) -> Stream:
+        """Add up a field per key; sends changed sums once per block."""
+        self.stream._check_fields([field], table)
+        outputs = self._result(into, self.stream.fields.type_of(field))
+        return self._table(table, keyed.Sum(table, field, outputs), options)
+
+    def reduce(
+        self, table: str, field: str, function: Function, *, into: str | None = None, **options: Any
+    ) -> Stream:
+        """Combine the values of a field per key, two by two; the order must not matter."""
+        self.stream._check_fields([field], table)
+        outputs = self._result(into or field, self.stream.fields.type_of(field))
+        made = keyed.Reduce(table, Call(function, (field,)), lambda: keyed.MISSING, outputs)
+        return self._table(table, made, options)
+
+    def fold(
+        self, table: str, start: Any, function: Function, *, into: str = "value", **options: Any
+    ) -> Stream:
+        """Keep one value per key: ``function(value, *fields)``; the order must not matter."""
+        call = bind(function, self.stream.fields, table, skip=1)
+        made = keyed.Fold(table, call, _starter(start, table), self._result(into))
+        return self._table(table, made, options)
+
+    def running_count(self, *, into: str = "count", **options: Any) -> Stream:
+        """Add to each tuple how many tuples its key has had, in order."""
+        call = Call(_add_one, ())
+        outputs = self.stream.fields.extend(fields({into: int}))
+        return self._running("running_count", keyed.Scan(call, int, outputs), options)
+
+    def scan(
+        self, start: Any, function: Function, *, into: str = "value", **options: Any
+    ) -> Stream:
+        """Add to each tuple the new value of its key: ``function(value, *fields)``, in order."""
+        call = bind(function, self.stream.fields, "scan", skip=1)
+        outputs = self.stream.fields.extend(Fields((into,), (None,)))
+        return self._running("scan", keyed.Scan(call, _starter(start, "scan"), outputs), options)
+
+    def stateful(
+        self, logic: Any, *, fields: Any = None, start: Any = None, **options: Any
+    ) -> Stream:
+        """Turn each tuple into one output with the help of its key's state, in order.
+
+        ``logic`` is a function ``(state, *fields) -> (state, output)``, or a class with a method
+        ``process(*fields)`` whose objects, one per key, are the state (a dataclass or Struct).
+        """
+        step, begin = (_class_step(logic), logic) if isinstance(logic, type) else (logic, start)
+        taken = logic.process if isinstance(logic, type) else logic
+        call = bind(taken, self.stream.fields, "stateful", skip=1)
+        outputs = result_fields(taken, fields, None)
+        made = keyed.Stateful(replace(call, function=step), _starter(begin, "stateful"), outputs)
+        if isinstance(logic, type):
+            made.state_type = logic
+        return self._running("stateful", made, options)
+
+    def _result(self, into: str, type_: pa.DataType | None = None) -> Fields:
+        return self.stream.fields.select(self.key).extend(Fields((into,), (type_,)))
+
+    def _table(self, table: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
+        made = self.stream._then(table, bolt, options)
+        self.stream.flow._tables[table] = made
+        return made
+
+    def _running(self, wanted: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
+        return self.stream._then(self.stream._name(wanted, options), bolt, options)
+
+
+def _add_one(value: int) -> int:
+    return value + 1
+
+
+def _class_step(logic: type) -> Function:
+    if not callable(getattr(logic, "process", None)):
+        raise TopologyError(
+            explain(f"class {logic.__name__}", expected="a method process(self, <fields>)")
+        )
+
+    def step(state: Any, *values: Any) -> tuple[Any, Any]:
+        return state, state.process(*values)
+
+    return step
+
+
+def _starter(start: Any, where: str) -> Callable[[], Any]:
+    if callable(start):
+        return start
+    if isinstance(start, list | dict | set | bytearray):
+        raise TopologyError(
+            explain(
+                f"start of {where!r}",
+                expected="a value that cannot change, or a function that makes one",
+                got=shorten(start),
+                hint=f"give {type(start).__name__} itself instead of an object",
+            )
+        )
+    return lambda: start

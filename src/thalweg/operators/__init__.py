@@ -1,0 +1,1 @@
+"""The operators of the fluent API: bolts on blocks that call the users' functions."""

@@ -1,0 +1,175 @@
+"""Operators that keep no state: map, filter, flat_map, extend, tap, branch, and map_block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from thalweg.blocks import Rows
+from thalweg.components import BlockBolt
+from thalweg.errors import SchemaError, explain, shorten
+from thalweg.expressions import Expression
+from thalweg.operators.calls import Call, unpack
+from thalweg.schemas import Fields
+
+REST_STREAM = "rest"
+
+
+class FunctionBolt(BlockBolt):
+    """A bolt around one function of the user's; errors name that function."""
+
+    def __init__(self, call: Call, outputs: Fields) -> None:
+        self.call = call
+        self.outputs = outputs
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The user's function, for messages."""
+        return self.call.function
+
+    def _over(self, batch: pa.RecordBatch) -> tuple[list[Any], Rows]:
+        """Call the function on each row; give results and the rows they belong to."""
+        results, refused = self.call.over(batch, self.context.refuse)
+        rows = np.arange(batch.num_rows, dtype=np.int64)
+        return results, np.delete(rows, refused) if refused else rows
+
+
+class Map(FunctionBolt):
+    """One output per tuple."""
+
+    def process_block(self, batch: pa.RecordBatch) -> None:
+        """Call the function on each row."""
+        results, rows = self._over(batch)
+        self.emit(self.make_batch(unpack(results, self.outputs.names)), parents=rows)
+
+
+class FlatMap(FunctionBolt):
+    """Any number of outputs per tuple: the function returns an iterable."""
+
+    def process_block(self, batch: pa.RecordBatch) -> None:
+        """Call the function on each row and put the results behind each other."""
+        results, rows = self._over(batch)
+        try:
+            lists = [r if type(r) is list else _listed(r) for r in results]
+        except TypeError as error:
+            bad = next(r for r in results if not isinstance(r, Iterable) or isinstance(r, str))
+            text = explain("result of flat_map", expected="an iterable", got=shorten(bad, 80))
+            raise SchemaError(text) from error
+        parents = np.repeat(rows, np.fromiter(map(len, lists), np.int64, len(lists)))
+        values = list(chain.from_iterable(lists))
+        self.emit(self.make_batch(unpack(values, self.outputs.names)), parents=parents)
+
+
+def _listed(result: Any) -> list[Any]:
+    if isinstance(result, str | bytes):  # iterating over letters is never what was meant
+        raise TypeError
+    return list(result)
+
+
+class Filter(FunctionBolt):
+    """The tuples for which the function says yes, unchanged."""
+
+    def process_block(self, batch: pa.RecordBatch) -> None:
+        """Keep some rows."""
+        results, rows = self._over(batch)
+        kept = rows[np.fromiter(map(bool, results), bool, len(results))]
+        self.emit(batch.take(pa.array(kept)), parents=kept)
+
+
+class Tap(FunctionBolt):
+    """Calls the function for its effect; the tuples pass unchanged."""
+
+    def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Call the function on each row."""
+        self._over(batch)
+        return batch
+
+
+class Branch(FunctionBolt):
+    """The tuples for which the function says yes, and, on a second stream, the others."""
+
+    def __init__(self, call: Call, outputs: Fields) -> None:
+        super().__init__(call, outputs)
+        self.streams = {REST_STREAM: outputs}
+
+    def process_block(self, batch: pa.RecordBatch) -> None:
+        """Send each row to one of the two streams."""
+        results, rows = self._over(batch)
+        chosen = np.fromiter(map(bool, results), bool, len(results))
+        self.emit(batch.take(pa.array(rows[chosen])), parents=rows[chosen])
+        others = rows[~chosen]
+        self.emit(batch.take(pa.array(others)), parents=others, stream=REST_STREAM)
+
+
+class FilterExpression(BlockBolt):
+    """The rows for which an expression on columns is true."""
+
+    def __init__(self, expression: Expression, outputs: Fields) -> None:
+        self.expression = expression
+        self.outputs = outputs
+
+    def process_block(self, batch: pa.RecordBatch) -> None:
+        """Keep some rows."""
+        mask = pc.fill_null(self.expression.evaluate(batch), False)
+        kept = np.flatnonzero(_as_array(mask, batch).to_numpy(zero_copy_only=False))
+        self.emit(batch.take(pa.array(kept)), parents=kept)
+
+
+class Extend(BlockBolt):
+    """Adds or replaces fields, each by a function of fields or by an expression."""
+
+    def __init__(self, columns: Mapping[str, Call | Expression], outputs: Fields) -> None:
+        self.columns = dict(columns)
+        self.outputs = outputs
+
+    def process_block(self, batch: pa.RecordBatch) -> None:
+        """Compute the columns, each on the rows that the ones before did not refuse."""
+        rows = np.arange(batch.num_rows, dtype=np.int64)
+        values: dict[str, Any] = {}
+        for name, column in self.columns.items():
+            if isinstance(column, Expression):
+                values[name] = _as_array(column.evaluate(batch), batch)
+                continue
+            values[name], refused = column.over(batch, self._refuse_at(rows))
+            if refused:
+                kept = np.delete(np.arange(batch.num_rows), refused)
+                batch, rows = batch.take(pa.array(kept)), rows[kept]
+                values = {n: _kept(v, kept) if n != name else v for n, v in values.items()}
+        all_columns = [values.get(n, _column(batch, n)) for n in self.outputs.names]
+        self.emit(self.make_batch(all_columns), parents=rows)
+
+    def _refuse_at(self, rows: Rows) -> Callable[[int, Exception], None]:
+        return lambda row, error: self.context.refuse(int(rows[row]), error)
+
+
+def _kept(values: Any, kept: Rows) -> Any:
+    return (
+        values.take(pa.array(kept)) if isinstance(values, pa.Array) else [values[i] for i in kept]
+    )
+
+
+def _column(batch: pa.RecordBatch, name: str) -> Any:
+    return batch.column(name) if name in batch.schema.names else None
+
+
+def _as_array(value: Any, batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
+
+
+class MapBlock(BlockBolt):
+    """A function on whole record batches."""
+
+    def __init__(
+        self, function: Callable[[pa.RecordBatch], pa.RecordBatch | None], outputs: Fields
+    ) -> None:
+        self.function = function
+        self.outputs = outputs
+
+    def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Call the function."""
+        return self.function(batch)

@@ -1,0 +1,1 @@
+"""Where tuples go: routing tables, and one router per grouping."""

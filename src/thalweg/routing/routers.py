@@ -1,0 +1,211 @@
+"""Routers: each applies one grouping to blocks.
+
+Every router gives each tuple to exactly one task, except the one for ``All``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from thalweg import groupings
+from thalweg.blocks import Block, Rows
+from thalweg.errors import ThalwegError, explain
+from thalweg.groupings import CustomGrouping, Grouping
+from thalweg.keys import Hashes, hash_columns
+from thalweg.routing.table import RoutingTable
+
+
+class Router(Protocol):
+    """Splits a block among tasks."""
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Give (task, part) for every task that gets something."""
+
+
+def make_router(grouping: Grouping, table: RoutingTable) -> Router:
+    """Find the router for a grouping; the table's places are the receiver's tasks."""
+    tasks = table.places
+    match grouping:
+        case groupings.Fields(names, bounds):
+            return RangeRouter(names[0], bounds, tasks) if bounds else KeyRouter(names, table)
+        case groupings.PartialKey(names):
+            return PartialKeyRouter(names, tasks)
+        case groupings.All():
+            return AllRouter(tasks)
+        case groupings.Global():
+            return GlobalRouter()
+        case groupings.Direct():
+            return DirectRouter(tasks)
+        case groupings.LocalOrShuffle():
+            return LocalRouter(tasks)
+        case groupings.Custom(rule):
+            return CustomRouter(rule, tasks)
+    # Shuffle, none, and load-aware, which goes round robin until costs are known.
+    return ShuffleRouter(tasks)
+
+
+def _parts(block: Block, targets: Rows, tasks: int) -> Iterator[tuple[int, Block]]:
+    parts = enumerate(block.split(targets, tasks))
+    return ((task, part) for task, part in parts if len(part))
+
+
+class ShuffleRouter:
+    """Equal shares in turn; a task's share of a block is a run of neighbouring rows."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._next = 0
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Cut the block into runs; who gets the longer ones rotates."""
+        if self._tasks == 1:
+            yield 0, block.slice(0, len(block))
+            return
+        share, left = divmod(len(block), self._tasks)
+        first, self._next = self._next, (self._next + left) % self._tasks
+        start = 0
+        for i in range(self._tasks):
+            stop = start + share + (i < left)
+            if stop > start:
+                yield (first + i) % self._tasks, block.slice(start, stop)
+            start = stop
+
+
+class KeyRouter:
+    """By routing table: one task per key and epoch."""
+
+    def __init__(self, names: tuple[str, ...], table: RoutingTable) -> None:
+        self._names = names
+        self.table = table
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Split by the owner of each row's key."""
+        if self.table.places == 1:
+            return iter([(0, block.slice(0, len(block)))])
+        owners = self.table.places_of(_hashes(block, self._names))
+        return _parts(block, owners, self.table.places)
+
+
+class PartialKeyRouter:
+    """Two candidate tasks per key, the one with fewer tuples so far taken (Nasir et al., 2015)."""
+
+    def __init__(self, names: tuple[str, ...], tasks: int) -> None:
+        self._names = names
+        self._sent = [0] * tasks
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Choose for each row."""
+        tasks, sent = len(self._sent), self._sent
+        hashes = _hashes(block, self._names)
+        first = (hashes % np.uint64(tasks)).tolist()
+        second = ((hashes >> np.uint64(32)) % np.uint64(tasks)).tolist()
+        targets = np.empty(len(block), dtype=np.int64)
+        for row, (a, b) in enumerate(zip(first, second, strict=True)):
+            chosen = a if sent[a] <= sent[b] else b
+            sent[chosen] += 1
+            targets[row] = chosen
+        return _parts(block, targets, tasks)
+
+
+class RangeRouter:
+    """By range of one field; what has no value goes to the first task."""
+
+    def __init__(self, name: str, bounds: tuple[object, ...], tasks: int) -> None:
+        self._name = name
+        self._bounds = bounds
+        self._tasks = tasks
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Find the range of each row's value."""
+        last, bounds = self._tasks - 1, self._bounds
+        values = block.batch.column(self._name).to_pylist()
+        found = [0 if v is None else min(bisect_right(bounds, v), last) for v in values]
+        return _parts(block, np.array(found, dtype=np.int64), self._tasks)
+
+
+class AllRouter:
+    """Everything to everyone."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Repeat the block."""
+        return ((task, block.slice(0, len(block))) for task in range(self._tasks))
+
+
+class GlobalRouter:
+    """Everything to the first task."""
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Pass the block."""
+        return iter([(0, block.slice(0, len(block)))])
+
+
+class LocalRouter:
+    """To the task at the sender's place, where there is one; the k-th task is at the k-th place."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._shuffle = ShuffleRouter(tasks)
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Stay at the place, or shuffle."""
+        if block.origin.task < self._tasks:
+            return iter([(block.origin.task, block.slice(0, len(block)))])
+        return self._shuffle.route(block)
+
+
+class DirectRouter:
+    """To the task that the sender named."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Split by the named task."""
+        if block.targets is None:
+            raise ThalwegError(
+                explain(
+                    f"stream {block.origin.stream!r} of {block.origin.component!r}",
+                    expected="emit_direct(task, ...) on a direct stream",
+                    got="emit(...)",
+                )
+            )
+        _check_targets(block.targets, self._tasks, "emit_direct")
+        return _parts(block, block.targets, self._tasks)
+
+
+class CustomRouter:
+    """By a user's object."""
+
+    def __init__(self, rule: CustomGrouping, tasks: int) -> None:
+        self._rule = rule
+        self._tasks = tasks
+        rule.prepare(tasks)
+
+    def route(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """Ask the object."""
+        targets = np.asarray(self._rule.choose(block.batch), dtype=np.int64)
+        name = type(self._rule).__name__
+        if targets.shape != (len(block),):
+            text = explain(f"{name}.choose", "", f"{len(block)} task indexes", f"{targets.shape}")
+            raise ThalwegError(text)
+        _check_targets(targets, self._tasks, f"{name}.choose")
+        return _parts(block, targets, self._tasks)
+
+
+def _check_targets(targets: Rows, tasks: int, who: str) -> None:
+    wrong = targets[(targets < 0) | (targets >= tasks)]
+    if len(wrong):
+        raise ThalwegError(
+            explain(who, expected=f"a task from 0 to {tasks - 1}", got=f"{wrong[0]}")
+        )
+
+
+def _hashes(block: Block, names: tuple[str, ...]) -> Hashes:
+    return hash_columns([block.batch.column(name) for name in names])

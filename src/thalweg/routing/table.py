@@ -1,0 +1,67 @@
+"""The routing table: which place owns a key, in which epoch.
+
+Routing looks only at a key's 64-bit hash: single keys by an exact map, all others by key group.
+
+>>> table = RoutingTable.even(places=4)
+>>> int(table.places_of(hash_columns([pa.array(["eu"])]))[0]) in range(4)
+True
+>>> moved = table.with_keys({"eu": 3})
+>>> int(moved.places_of(hash_columns([pa.array(["eu"])]))[0]), moved.epoch
+(3, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # noqa: F401 (used by the example above)
+
+from thalweg.errors import ThalwegError, explain
+from thalweg.keys import KEY_GROUPS, Hashes, Key, hash_columns, hash_key, key_groups  # noqa: F401
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingTable:
+    """Immutable; a new epoch is a new table."""
+
+    epoch: int
+    places: int
+    #: Place of each key group.
+    groups: Places
+    #: Hashes of the keys with a place of their own, sorted, and those places.
+    hashes: Hashes
+    key_places: Places
+
+    @classmethod
+    def even(cls, places: int, groups: int = KEY_GROUPS) -> RoutingTable:
+        """Give each place an equal share of the key groups."""
+        if places < 1 or groups < places:
+            raise ThalwegError(
+                explain("routing table", "", f"1 to {groups} places (key groups)", str(places))
+            )
+        owners = np.arange(groups, dtype=np.int64) * places // groups
+        none = np.empty(0, dtype=np.uint64)
+        return cls(0, places, owners, none, none.astype(np.int64))
+
+    def with_keys(self, places: Mapping[Key, int]) -> RoutingTable:
+        """Make the next epoch, in which exactly these keys have a place of their own."""
+        pairs = sorted({hash_key(key): place for key, place in places.items()}.items())
+        hashes = np.array([pair[0] for pair in pairs], dtype=np.uint64)
+        owners = np.array([pair[1] for pair in pairs], dtype=np.int64)
+        if len(owners) and not (0 <= owners.min() and owners.max() < self.places):
+            text = explain("routing table", expected=f"places below {self.places}", got=str(owners))
+            raise ThalwegError(text)
+        return replace(self, epoch=self.epoch + 1, hashes=hashes, key_places=owners)
+
+    def places_of(self, hashes: Hashes) -> Places:
+        """Give the place of each key, by its hash."""
+        owners = self.groups[key_groups(hashes, len(self.groups))]
+        if len(self.hashes):
+            at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+            owners = np.where(self.hashes[at] == hashes, self.key_places[at], owners)
+        return owners

@@ -1,0 +1,1 @@
+"""Runtimes: they run tasks, move blocks, keep state. No policy lives here."""

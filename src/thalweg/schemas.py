@@ -1,0 +1,255 @@
+"""Fields of a stream: names, and types that are declared or learnt from the first values.
+
+>>> fields(["word"])
+Fields(word)
+>>> fields({"word": str, "n": int})
+Fields(word: string, n: int64)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import keyword
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from thalweg.errors import SchemaError, TopologyError, explain, shorten
+
+_ARROW_TYPES: dict[Any, pa.DataType] = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+    dt.datetime: pa.timestamp("us"),
+    dt.date: pa.date32(),
+    dt.time: pa.time64("us"),
+    dt.timedelta: pa.duration("us"),
+    type(None): pa.null(),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fields:
+    """Names of a stream's fields and their Arrow types; a type is None until values show it."""
+
+    names: tuple[str, ...]
+    types: tuple[pa.DataType | None, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            _check_name(name, self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __repr__(self) -> str:
+        return f"Fields({self.describe()})"
+
+    def describe(self) -> str:
+        """Write the fields as people do: ``word: string, n: int64``."""
+        pairs = zip(self.names, self.types, strict=True)
+        return ", ".join(name if type_ is None else f"{name}: {type_}" for name, type_ in pairs)
+
+    def type_of(self, name: str) -> pa.DataType | None:
+        """Give the type of a field, None while it is not known."""
+        return self.types[self.names.index(name)]
+
+    def select(self, names: Sequence[str]) -> Fields:
+        """Keep these fields, in this order."""
+        return Fields(tuple(names), tuple(self.type_of(name) for name in names))
+
+    def extend(self, other: Fields) -> Fields:
+        """Put other fields behind these; a name that exists already takes its new type in place."""
+        merged = dict(zip(self.names, self.types, strict=True))
+        merged.update(zip(other.names, other.types, strict=True))
+        return Fields(tuple(merged), tuple(merged.values()))
+
+
+NO_FIELDS = Fields((), ())
+
+
+def fields(spec: Any) -> Fields:
+    """Make fields from names, a mapping of names to types, an Arrow schema or a record class."""
+    if spec is None:
+        return NO_FIELDS
+    if isinstance(spec, Fields):
+        return spec
+    if isinstance(spec, str):
+        return Fields((spec,), (None,))
+    if isinstance(spec, pa.Schema):
+        return Fields(tuple(spec.names), tuple(spec.types))
+    if isinstance(spec, Mapping):
+        return Fields(tuple(spec), tuple(arrow_type(type_) for type_ in spec.values()))
+    if isinstance(spec, type):
+        return _record_fields(spec)
+    if isinstance(spec, Iterable):
+        names = tuple(spec)
+        return Fields(names, (None,) * len(names))
+    raise TopologyError(
+        explain("fields", expected="names, {name: type} or an Arrow schema", got=shorten(spec))
+    )
+
+
+def record_fields(annotation: Any) -> Fields | None:
+    """Read the fields of a NamedTuple, dataclass or msgspec.Struct; None for any other type."""
+    is_record = isinstance(annotation, type) and (
+        hasattr(annotation, "_fields")
+        or dataclasses.is_dataclass(annotation)
+        or hasattr(annotation, "__struct_fields__")
+    )
+    return _record_fields(annotation) if is_record else None
+
+
+def _record_fields(record: type) -> Fields:
+    hints = typing.get_type_hints(record)
+    if not hints:
+        raise TopologyError(
+            explain(f"fields {record.__name__}", expected="a class with annotated fields")
+        )
+    return Fields(tuple(hints), tuple(arrow_type(hint) for hint in hints.values()))
+
+
+def arrow_type(annotation: Any) -> pa.DataType | None:
+    """Translate a Python type to Arrow's; None (learn it) for Any and object.
+
+    >>> arrow_type(list[int])
+    ListType(list<item: int64>)
+    >>> arrow_type(str | None)
+    DataType(string)
+    """
+    if isinstance(annotation, pa.DataType):
+        return annotation
+    if annotation in (Any, object, None):
+        return None
+    if annotation in _ARROW_TYPES:
+        return _ARROW_TYPES[annotation]
+    return _generic_type(annotation)
+
+
+def _generic_type(annotation: Any) -> pa.DataType:
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        chosen = [arg for arg in args if arg is not type(None)]
+        if len(chosen) == 1:
+            return arrow_type(chosen[0])
+    if origin in (list, tuple, set, frozenset, Sequence) and args:
+        inner = arrow_type(args[0])
+        if inner is not None:
+            return pa.list_(inner)
+    if origin is dict and len(args) == 2:
+        return pa.map_(arrow_type(args[0]), arrow_type(args[1]))
+    raise TopologyError(
+        explain(
+            f"type {annotation!r}",
+            expected="str, int, float, bool, bytes, date, datetime, list[...] or an Arrow type",
+            hint="give a pyarrow type, or only the name to have the type learnt from the values",
+        )
+    )
+
+
+def _check_name(name: str, names: tuple[str, ...]) -> None:
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise TopologyError(
+            explain(
+                f"field {name!r}",
+                expected="a name that Python accepts, as in t.name",
+                hint="rename it where the stream begins",
+            )
+        )
+    if name.startswith("_"):
+        raise TopologyError(explain(f"field {name!r}", expected="a name without leading '_'"))
+    if names.count(name) > 1:
+        raise TopologyError(explain(f"field {name!r}", expected="each name once", got=str(names)))
+
+
+class Shape:
+    """The fields of one stream in a running topology: turns columns into record batches.
+
+    Types that were not declared are fixed by the first block that shows them, so that a stream
+    has one schema for its whole life. One Shape is shared by all tasks of a component.
+    """
+
+    def __init__(self, declared: Fields, subject: str = "stream") -> None:
+        self.names = declared.names
+        self.types: list[pa.DataType | None] = list(declared.types)
+        self.subject = subject
+
+    @property
+    def fields(self) -> Fields:
+        """What is known of the fields by now."""
+        return Fields(self.names, tuple(self.types))
+
+    def batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
+        """Make a record batch of columns: lists of Python values, or Arrow arrays."""
+        arrays = [self._array(i, column) for i, column in enumerate(columns)]
+        return pa.RecordBatch.from_arrays(arrays, names=self.names)
+
+    def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Check a record batch that a user returned; cast where that loses nothing."""
+        if not isinstance(batch, pa.RecordBatch):
+            raise SchemaError(
+                explain(self.subject, expected="a pyarrow.RecordBatch", got=shorten(batch, 80))
+            )
+        if set(batch.schema.names) != set(self.names) or batch.num_columns != len(self.names):
+            raise SchemaError(
+                explain(
+                    f"record batch of {self.subject}",
+                    expected=f"fields {list(self.names)}",
+                    got=str(batch.schema.names),
+                    hint="declare the fields that are returned: fields=[...] or outputs = [...]",
+                )
+            )
+        if batch.schema.types == self.types and batch.schema.names == list(self.names):
+            return batch
+        return self.batch([batch.column(name) for name in self.names])
+
+    def _array(self, index: int, column: Any) -> pa.Array:
+        wanted = self.types[index]
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if isinstance(column, pa.Array):
+            array = column if wanted is None or column.type == wanted else None
+        else:
+            array = None
+        if array is None:
+            try:
+                array = column.cast(wanted) if isinstance(column, pa.Array) else None
+                array = pa.array(column, wanted) if array is None else array
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise self._misfit(index, column, wanted) from error
+        if wanted is None and len(array) and not pa.types.is_null(array.type):
+            self.types[index] = array.type
+        return array
+
+    def _misfit(self, index: int, column: Any, wanted: pa.DataType | None) -> SchemaError:
+        values = column.to_pylist() if isinstance(column, pa.Array) else column
+        position, value = _first_misfit(values, wanted)
+        name = self.names[index]
+        return SchemaError(
+            explain(
+                f"field {name!r} of {self.subject}",
+                expected=str(wanted) if wanted is not None else "values of one type",
+                got=f"{shorten(value, 80)} ({type(value).__name__}) in row {position}",
+                hint=f"declare its type, for example {{{name!r}: float}}"
+                if wanted is None or pa.types.is_integer(wanted)
+                else "convert the value, or declare another type",
+            )
+        )
+
+
+def _first_misfit(values: Sequence[Any], wanted: pa.DataType | None) -> tuple[int, Any]:
+    for position in range(len(values)):
+        try:
+            pa.array(values[: position + 1] if wanted is None else [values[position]], wanted)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return position, values[position]
+    return 0, values

@@ -1,0 +1,114 @@
+"""Keyed state in memory, with snapshots per key and per key group.
+
+>>> state = MemoryState()
+>>> state.put("eu", 3); state.put("us", 5)
+>>> state.get("eu"), state.get("asia", 0), len(state)
+(3, 0, 2)
+>>> other = MemoryState()
+>>> other.load(state.entries(["eu"]))
+>>> dict(other.items())
+{'eu': 3}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from thalweg.codecs import Codec, MsgpackCodec
+from thalweg.errors import StateError, explain
+from thalweg.keys import KEY_GROUPS, Key, canonical, decode_key, encode_key, hash_key
+
+#: One key and its value, both as bytes: what snapshots and moves consist of.
+Entry = tuple[bytes, bytes]
+
+# Keys of these types are their own canonical form, and a dictionary takes them as they are.
+_SIMPLE = frozenset([str, int, bytes, type(None)])
+_ENTRIES = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]])
+
+
+class MemoryState:
+    """A dictionary that knows what a key is, and how to write itself down."""
+
+    def __init__(self, codec: Codec | None = None, groups: int = KEY_GROUPS) -> None:
+        self._codec = codec or MsgpackCodec()
+        self._groups = groups
+        self._values: dict[Key, Any] = {}
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """Give the value of a key."""
+        return self._values.get(key if type(key) in _SIMPLE else canonical(key), default)
+
+    def put(self, key: Key, value: Any) -> None:
+        """Set the value of a key."""
+        self._values[key if type(key) in _SIMPLE else canonical(key)] = value
+
+    def delete(self, key: Key) -> None:
+        """Forget a key; one that is not there is no error."""
+        self._values.pop(canonical(key), None)
+
+    def get_many(self, keys: Iterable[Key]) -> dict[Key, Any]:
+        """Give the values of those keys that have one."""
+        values = self._values
+        return {key: values[key] for key in map(_simple, keys) if key in values}
+
+    def put_many(self, values: Mapping[Key, Any]) -> None:
+        """Set many values."""
+        self._values.update(zip(map(_simple, values), values.values(), strict=True))
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """Go through all keys and values."""
+        return iter(self._values.items())
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    # --- snapshots ---------------------------------------------------------------------------
+
+    def entries(self, keys: Iterable[Key] | None = None) -> list[Entry]:
+        """Write down these keys (those that are there), or all."""
+        chosen = self._values if keys is None else map(canonical, keys)
+        encode = self._codec.encode
+        return [(encode_key(k), encode(self._values[k])) for k in chosen if k in self._values]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Take in what :meth:`entries` wrote; keys that are there already are replaced."""
+        decode = self._codec.decode
+        self._values.update({decode_key(key): decode(value) for key, value in entries})
+
+    def keys_of(self, group: int) -> list[Key]:
+        """Give the keys that belong to a key group."""
+        return [key for key in self._values if hash_key(key) % self._groups == group]
+
+    def snapshot(self) -> dict[int, bytes]:
+        """Write down everything, by key group."""
+        by_group: dict[int, list[Entry]] = {}
+        for key, value in self._values.items():
+            entry = encode_key(key), self._codec.encode(value)
+            by_group.setdefault(hash_key(key) % self._groups, []).append(entry)
+        return {group: pack(by_group[group]) for group in sorted(by_group)}
+
+    def restore(self, snapshot: Mapping[int, bytes]) -> None:
+        """Become what a snapshot says; what was there before is forgotten."""
+        self._values.clear()
+        for data in snapshot.values():
+            self.load(unpack(data))
+
+
+def _simple(key: Key) -> Key:
+    return key if type(key) in _SIMPLE else canonical(key)
+
+
+def pack(entries: list[Entry]) -> bytes:
+    """Write entries as one piece of bytes."""
+    return msgspec.msgpack.encode(entries)
+
+
+def unpack(data: bytes) -> list[Entry]:
+    """Read what :func:`pack` wrote."""
+    try:
+        return _ENTRIES.decode(data)
+    except msgspec.MsgspecError as error:
+        raise StateError(explain("snapshot", expected="packed entries", got=str(error))) from error

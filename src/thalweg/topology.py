@@ -1,0 +1,118 @@
+"""The topology: a frozen, validated graph of components and streams. It is data; nothing runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from thalweg import execution
+from thalweg.blocks import DEFAULT_STREAM
+from thalweg.components import AnyBody, BlockSpout, Kind, Spout
+from thalweg.config import Options, OrderName
+from thalweg.errors import TopologyError, explain
+from thalweg.groupings import Fields as FieldsGrouping
+from thalweg.groupings import Grouping, PartialKey
+from thalweg.schemas import Fields
+
+if TYPE_CHECKING:
+    from thalweg.execution import Result
+
+
+@dataclass(frozen=True)
+class Input:
+    """One stream that a component reads."""
+
+    component: str
+    stream: str
+    grouping: Grouping
+    order: OrderName = "sender"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the fields that are the key, empty when there is none."""
+        keyed = isinstance(self.grouping, FieldsGrouping | PartialKey)
+        return self.grouping.names if keyed else ()
+
+    def __str__(self) -> str:
+        suffix = "" if self.stream == DEFAULT_STREAM else f":{self.stream}"
+        return f"{self.component}{suffix}"
+
+
+@dataclass(frozen=True)
+class Component:
+    """A named spout or bolt with its inputs and output streams."""
+
+    name: str
+    body: AnyBody
+    options: Options
+    inputs: tuple[Input, ...]
+    outputs: Mapping[str, Fields]
+
+    @property
+    def is_spout(self) -> bool:
+        """Whether it is a source."""
+        return isinstance(self.body, Spout | BlockSpout)
+
+    @property
+    def kind(self) -> Kind:
+        """What state it keeps."""
+        return getattr(self.body, "kind", Kind.STATELESS)
+
+    @property
+    def table(self) -> str | None:
+        """Name of the table that it keeps, if any."""
+        return getattr(self.body, "table", None)
+
+    @property
+    def role(self) -> str:
+        """One word for people: spout, sink, or the kind of bolt."""
+        if self.is_spout:
+            return "spout"
+        return self.kind.value if self.outputs else "sink"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Components in an order in which every producer comes before its consumers."""
+
+    name: str
+    components: tuple[Component, ...]
+
+    def __iter__(self) -> Iterator[Component]:
+        return iter(self.components)
+
+    def component(self, name: str) -> Component:
+        """Find a component by name."""
+        for component in self.components:
+            if component.name == name:
+                return component
+        raise TopologyError(
+            explain(
+                f"component {name!r} in topology {self.name!r}",
+                expected=f"one of {[component.name for component in self.components]}",
+            )
+        )
+
+    @property
+    def spouts(self) -> tuple[Component, ...]:
+        """The sources."""
+        return tuple(component for component in self.components if component.is_spout)
+
+    @property
+    def tables(self) -> dict[str, Component]:
+        """The components that keep a table, by the table's name."""
+        return {component.table: component for component in self.components if component.table}
+
+    def readers(self, name: str, stream: str = DEFAULT_STREAM) -> list[tuple[Component, Input]]:
+        """Who reads a stream, in the order of declaration."""
+        return [
+            (component, input_)
+            for component in self.components
+            for input_ in component.inputs
+            if (input_.component, input_.stream) == (name, stream)
+        ]
+
+    def run(self, on: Any = None, **arguments: Any) -> Result:
+        """Run it: ``on`` is a runtime or its name; the rest is for :class:`execution.Run`."""
+        return execution.run(self, on, **arguments)

@@ -1,0 +1,235 @@
+"""Checks that a topology can run; every message says what to change."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from thalweg import keys
+from thalweg.components import Kind
+from thalweg.config import ORDERS, OrderName
+from thalweg.errors import TopologyError, explain, locate
+from thalweg.groupings import Custom, CustomGrouping, Direct, LoadAware, PartialKey, describe
+from thalweg.groupings import Fields as FieldsGrouping
+from thalweg.topology import Component, Input
+
+
+def unknown(what: str, name: str, where: str, known: Sequence[str]) -> TopologyError:
+    """Make the error for a name that nobody declared, with the closest one that exists."""
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]!r}?" if close else ""
+    return TopologyError(
+        explain(f"{what} {name!r}", where, f"one of {list(known)}", "a name nobody declared", hint)
+    )
+
+
+def check(name: str, components: Sequence[Component]) -> None:
+    """Raise TopologyError at the first thing that would keep these components from running."""
+    where = f"topology {name!r}"
+    if not any(component.is_spout for component in components):
+        raise TopologyError(
+            explain(where, expected="at least one source", got="none", hint="add a spout or source")
+        )
+    by_name = {component.name: component for component in components}
+    for component in components:
+        _check_component(component)
+        for input_ in component.inputs:
+            _check_input(component, input_, by_name)
+        if component.kind is Kind.KEYED:
+            _check_keys(component, by_name)
+    _check_tables(components)
+
+
+def _check_component(component: Component) -> None:
+    subject = f"component {component.name!r} {locate(type(component.body))}"
+    degree = component.options.degree
+    if not isinstance(degree, int) or isinstance(degree, bool) or degree < 1:
+        raise TopologyError(
+            explain(f"degree of {subject}", expected="at least 1", got=repr(degree))
+        )
+    if component.kind is Kind.GLOBAL and degree > 1:
+        raise TopologyError(
+            explain(
+                f"degree of {subject}",
+                expected="1, because it is global (one state)",
+                got=str(degree),
+                hint="make it keyed to spread it over tasks",
+            )
+        )
+    if component.is_spout:
+        return
+    if not component.inputs:
+        raise TopologyError(
+            explain(
+                subject,
+                expected="at least one input",
+                got="none",
+                hint='say what it reads, for example .shuffle("a")',
+            )
+        )
+    seen = [(input_.component, input_.stream) for input_ in component.inputs]
+    for pair in seen:
+        if seen.count(pair) > 1:
+            raise TopologyError(
+                explain(f"input {pair[0]!r} of {subject}", expected="to be read once", got="twice")
+            )
+
+
+def _check_input(component: Component, input_: Input, by_name: Mapping[str, Component]) -> None:
+    where = f"inputs of {component.name!r}"
+    if input_.component not in by_name:
+        raise unknown("component", input_.component, where, sorted(by_name))
+    source = by_name[input_.component]
+    if input_.stream not in source.outputs:
+        if not source.outputs:
+            raise TopologyError(
+                explain(
+                    f"component {source.name!r}",
+                    where,
+                    expected="a component with outputs",
+                    got="a sink",
+                    hint=f"declare outputs = [...] in {type(source.body).__name__}",
+                )
+            )
+        raise unknown(
+            "stream", input_.stream, f"outputs of {source.name!r}", sorted(source.outputs)
+        )
+    available = source.outputs[input_.stream]
+    for field in input_.key:
+        if field not in available:
+            raise unknown("field", field, f"{where}, stream {input_}", available.names)
+    _check_grouping(component, input_, source)
+
+
+def _check_grouping(component: Component, input_: Input, source: Component) -> None:
+    grouping, where = input_.grouping, f"inputs of {component.name!r}"
+    subject = f"grouping {describe(grouping)} on {str(input_)!r}"
+    is_direct = input_.stream in source.body.direct_streams
+    if isinstance(grouping, Direct) != is_direct:
+        stream = "a direct stream" if is_direct else "not a direct stream"
+        raise TopologyError(
+            explain(
+                subject,
+                where,
+                expected=".direct() for direct streams and for no others",
+                got=stream,
+                hint=f"direct_streams of {type(source.body).__name__} names the direct ones",
+            )
+        )
+    if isinstance(grouping, PartialKey) and not callable(getattr(component.body, "merge", None)):
+        raise TopologyError(
+            explain(
+                subject,
+                where,
+                expected=f"a bolt with a merge(a, b) method, as {component.name!r} gets each key twice",
+                hint="use .fields(...), or add merge to the bolt",
+            )
+        )
+    if isinstance(grouping, LoadAware) and component.kind is not Kind.STATELESS:
+        raise TopologyError(
+            explain(subject, where, expected="a stateless bolt", got=component.kind.value)
+        )
+    if isinstance(grouping, FieldsGrouping) and grouping.bounds:
+        _check_bounds(grouping, subject, where)
+    if isinstance(grouping, Custom) and not isinstance(grouping.rule, CustomGrouping):
+        raise TopologyError(
+            explain(subject, where, expected="an object with prepare(tasks) and choose(batch)")
+        )
+
+
+def _check_bounds(grouping: FieldsGrouping, subject: str, where: str) -> None:
+    ordered = all(a < b for a, b in zip(grouping.bounds, grouping.bounds[1:], strict=False))
+    if len(grouping.names) != 1 or not ordered:
+        raise TopologyError(
+            explain(subject, where, "one field, and bounds that grow", repr(grouping.bounds))
+        )
+
+
+def _check_keys(component: Component, by_name: Mapping[str, Component]) -> None:
+    subject = f"keyed component {component.name!r}"
+    types = {}
+    for input_ in component.inputs:
+        if not input_.key:
+            raise TopologyError(
+                explain(
+                    subject,
+                    expected="a key for each input",
+                    got=f"{describe(input_.grouping)} on {str(input_)!r}",
+                    hint=f'use .fields("{input_.component}", "<key field>")',
+                )
+            )
+        fields = by_name[input_.component].outputs[input_.stream].select(input_.key)
+        for name, type_ in zip(fields.names, fields.types, strict=True):
+            reason = None if type_ is None else keys.refusal(type_)
+            if reason:
+                raise TopologyError(
+                    explain(
+                        f"key {name!r} of {component.name!r}",
+                        expected="a type that hashes alike everywhere",
+                        got=reason,
+                        hint="use a number, text, bytes, date or time",
+                    )
+                )
+        types[str(input_)] = fields.types
+    _check_same_keys(subject, types)
+
+
+def _check_same_keys(subject: str, types: Mapping[str, tuple[object, ...]]) -> None:
+    known = {name: kinds for name, kinds in types.items() if None not in kinds}
+    if len(set(map(len, types.values()))) > 1 or len(set(known.values())) > 1:
+        shown = {name: [str(kind) for kind in kinds] for name, kinds in types.items()}
+        raise TopologyError(
+            explain(subject, expected="keys of the same types on all inputs", got=str(shown))
+        )
+
+
+def _check_tables(components: Sequence[Component]) -> None:
+    names = [component.table for component in components if component.table]
+    for name in names:
+        if names.count(name) > 1:
+            raise TopologyError(explain(f"table {name!r}", expected="each name once", got="twice"))
+
+
+def arrange(name: str, components: Sequence[Component]) -> tuple[Component, ...]:
+    """Sort so that producers come before consumers, otherwise in the order of declaration."""
+    by_name = {component.name: component for component in components}
+    sorter = TopologicalSorter(
+        {c.name: [i.component for i in c.inputs if i.component in by_name] for c in components}
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        path = " -> ".join(reversed(error.args[1]))
+        raise TopologyError(
+            explain(f"topology {name!r}", expected="streams without a cycle", got=path)
+        ) from error
+    position = {component.name: i for i, component in enumerate(components)}
+    ready: list[str] = []
+    arranged: list[Component] = []
+    while sorter.is_active():
+        ready = sorted([*ready, *sorter.get_ready()], key=position.__getitem__)
+        arranged.append(by_name[ready[0]])
+        sorter.done(ready.pop(0))
+    return tuple(arranged)
+
+
+def orders(components: Sequence[Component]) -> dict[tuple[str, Input], OrderName]:
+    """Decide what each input promises: what its reader needs, or total upstream of a total sink."""
+    decided: dict[tuple[str, Input], OrderName] = {}
+    total: set[str] = set()
+    for component in reversed(components):
+        order = _needed(component)
+        if order == "total" or component.name in total:
+            order = "total"
+            total.update(input_.component for input_ in component.inputs)
+        decided |= {(component.name, input_): order for input_ in component.inputs}
+    return decided
+
+
+def _needed(component: Component) -> OrderName:
+    asked = component.options.order or "sender"
+    in_order = component.kind is not Kind.STATELESS and not getattr(
+        component.body, "commutative", False
+    )
+    return max(asked, "key" if in_order else "sender", key=ORDERS.index)
