@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,6 +23,16 @@ import pyarrow as pa
 from thalweg.errors import StateError, explain
 
 Rows = npt.NDArray[np.int64]
+_NONE = type(None)
+#: Python types that go into an Arrow column of this type and come back as they were.
+_SAME: dict[int, frozenset[type]] = {
+    pa.string().id: frozenset([str, _NONE]),
+    pa.int64().id: frozenset([int, _NONE]),
+    pa.float64().id: frozenset([float, _NONE]),
+    pa.bool_().id: frozenset([bool, _NONE]),
+    pa.binary().id: frozenset([bytes, _NONE]),
+}
+_NOTHING: frozenset[type] = frozenset()
 DEFAULT_STREAM = "default"
 
 
@@ -51,6 +62,8 @@ class Block:
     roots: Sequence[tuple[int, ...]] | None = None
     #: Per row the receiving task that the sender chose (direct streams).
     targets: Rows | None = None
+    #: Python values of columns as far as they are known; see :meth:`values`.
+    lists: dict[str, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, origin: Origin, serial: int = 0) -> Block:
@@ -59,6 +72,15 @@ class Block:
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
+
+    def values(self, name: str) -> list[Any]:
+        """Give a column as Python values, converted at most once per block; not to be changed."""
+        column = self.batch.column(name)
+        known = self.lists.get(name)
+        # The sender's own values serve if Arrow would give back the same, which types tell.
+        if known is None or not set(map(type, known)) <= _SAME.get(column.type.id, _NOTHING):
+            known = self.lists[name] = column.to_pylist()
+        return known
 
     def take(self, rows: Rows) -> Block:
         """Keep these rows and remember where they stood."""
@@ -69,6 +91,8 @@ class Block:
 
     def slice(self, start: int, stop: int) -> Block:
         """Keep the rows from ``start`` up to ``stop``, without copying."""
+        if start == 0 and stop >= len(self):
+            return replace(self, positions=None)
         roots = None if self.roots is None else self.roots[start:stop]
         return Block(
             self.batch.slice(start, stop - start),
@@ -95,7 +119,7 @@ class Block:
 
 def merge(blocks: Sequence[Block]) -> Block:
     """Put the parts of one block together again, each row where it stood before the split."""
-    if len(blocks) == 1:
+    if len(blocks) == 1 and not (np.diff(positions_of(blocks[0])) < 0).any():
         return replace(blocks[0], positions=None)
     positions = np.concatenate([positions_of(block) for block in blocks])
     order = np.argsort(positions, kind="stable")

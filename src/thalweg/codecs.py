@@ -105,7 +105,7 @@ def _to_plain(value: Any) -> Any:
     if isinstance(value, dt.date | dt.time | dt.timedelta):
         return write_moment(value)
     kind_name = "declare it" if dataclasses.is_dataclass(value) else "not a plain value"
-    raise TypeError(f"{type(value).__name__} is {kind_name}")  # noqa: EM102, TRY003 (wrapped above)
+    raise TypeError(f"{type(value).__name__} is {kind_name}")  # noqa: EM102 (wrapped above)
 
 
 def _ext(code: int, parts: list[Any]) -> msgspec.msgpack.Ext:

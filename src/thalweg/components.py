@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Protocol
@@ -34,7 +35,8 @@ class Kind(enum.Enum):
 class KeyedState(Protocol):
     """State of a keyed or global component at one task: a value per key.
 
-    ``get_many`` and ``put_many`` are what vectorised bolts use: one read and one write per block.
+    ``get_many``, ``put_many`` and ``working`` are for vectorised bolts: one read and one write per
+    block, with keys as :func:`thalweg.keys.key_values` makes them.
     """
 
     def get(self, key: Key, default: Any = None) -> Any:
@@ -51,6 +53,12 @@ class KeyedState(Protocol):
 
     def put_many(self, values: Mapping[Key, Any]) -> None:
         """Set many values."""
+
+    def working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
+        """Give a dictionary with the values of these keys, to be read and changed in a ``with``.
+
+        It may hold other keys too; only these may be changed.
+        """
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """Go through all keys and values."""
@@ -244,6 +252,8 @@ class Bolt(_BoltBody):
 class BlockBolt(_BoltBody):
     """An operator on whole record batches.
 
+    ``values(field)`` gives a column of the block at hand as Python values, converted once.
+
     What ``process_block`` returns goes to the default stream. ``parents`` names for each output row
     the input row it stems from; without it, outputs of equal length stem row from row, others from
     the block as a whole.
@@ -252,6 +262,10 @@ class BlockBolt(_BoltBody):
     def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Handle one record batch."""
         raise NotImplementedError
+
+    def values(self, name: str) -> list[Any]:
+        """Give a column of the block at hand as Python values; not to be changed."""
+        self._not_running("values")
 
     def emit(
         self,

@@ -53,7 +53,9 @@ class Result:
 class Runtime(Protocol):
     """Something that can run a topology to its end."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name people know it by."""
 
     def run(self, topology: Any, run: Run) -> Result:
         """Run it; returns when all sources have ended or ``run.stop`` is set."""

@@ -26,7 +26,7 @@ from thalweg.config import ORDERS, OrderName
 from thalweg.errors import TopologyError, explain, shorten
 from thalweg.execution import Result
 from thalweg.expressions import Expression
-from thalweg.groupings import CustomGrouping, Grouping
+from thalweg.groupings import Grouping
 from thalweg.operators import keyed, stateless
 from thalweg.operators.calls import Call, Function, bind, result_fields
 from thalweg.operators.ranking import Top
@@ -63,7 +63,7 @@ class Flow:
     def table(self, name: str) -> Stream:
         """Give the changed values of a table, once per block, as a stream."""
         if name not in self._tables:
-            raise unknown("table", name, f"flow {self.name!r}", sorted(self._tables))
+            raise unknown(name, "table", f"flow {self.name!r}", sorted(self._tables))
         return self._tables[name]
 
     def build(self) -> Topology:
@@ -225,7 +225,7 @@ class Stream:
     def top(
         self, k: int, *, by: str | None = None, every: float | str | None = None, **options: Any
     ) -> Stream:
-        """Rank the latest rows by a field (the last one): whenever the ranking changes, or at ticks."""
+        """Rank the latest rows by a field (the last one), at ticks or whenever that changes."""
         name = self._name("top", options)
         if not isinstance(k, int) or k < 1:
             raise TopologyError(explain(name, expected="k of at least 1", got=repr(k)))
@@ -248,10 +248,12 @@ class Stream:
         """End the stream in a sink."""
         self.flow._bolt(self, name, sink, options)
 
-    def grouped(self, grouping: Grouping | CustomGrouping) -> Stream:
-        """Say how the tuples are spread over the tasks of the next operator."""
-        known = isinstance(grouping, Grouping)
-        return replace(self, grouping=grouping if known else groupings.Custom(grouping))
+    def grouped(self, grouping: Grouping) -> Stream:
+        """Say how the tuples are spread over the tasks of the next operator.
+
+        ``grouping`` is a value of :mod:`thalweg.groupings`, for example ``groupings.All()``.
+        """
+        return replace(self, grouping=grouping)
 
     # --- helpers -----------------------------------------------------------------------------
 
@@ -271,7 +273,7 @@ class Stream:
     def _check_fields(self, names: Any, where: str) -> None:
         for name in sorted(names):
             if name not in self.fields:
-                raise unknown("field", name, where, self.fields.names)
+                raise unknown(name, "field", where, self.fields.names)
 
 
 @dataclass(frozen=True)
@@ -312,7 +314,7 @@ class KeyedStream:
         """Add to each tuple how many tuples its key has had, in order."""
         call = Call(_add_one, ())
         outputs = self.stream.fields.extend(fields({into: int}))
-        return self._running("running_count", keyed.Scan(call, int, outputs), options)
+        return self._running("running_count", keyed.Scan(call, int, outputs, into), options)
 
     def scan(
         self, start: Any, function: Function, *, into: str = "value", **options: Any
@@ -320,7 +322,8 @@ class KeyedStream:
         """Add to each tuple the new value of its key: ``function(value, *fields)``, in order."""
         call = bind(function, self.stream.fields, "scan", skip=1)
         outputs = self.stream.fields.extend(Fields((into,), (None,)))
-        return self._running("scan", keyed.Scan(call, _starter(start, "scan"), outputs), options)
+        made = keyed.Scan(call, _starter(start, "scan"), outputs, into)
+        return self._running("scan", made, options)
 
     def stateful(
         self, logic: Any, *, fields: Any = None, start: Any = None, **options: Any
@@ -331,7 +334,7 @@ class KeyedStream:
         ``process(*fields)`` whose objects, one per key, are the state (a dataclass or Struct).
         """
         step, begin = (_class_step(logic), logic) if isinstance(logic, type) else (logic, start)
-        taken = logic.process if isinstance(logic, type) else logic
+        taken = vars(logic)["process"] if isinstance(logic, type) else logic
         call = bind(taken, self.stream.fields, "stateful", skip=1)
         outputs = result_fields(taken, fields, None)
         made = keyed.Stateful(replace(call, function=step), _starter(begin, "stateful"), outputs)

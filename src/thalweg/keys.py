@@ -158,7 +158,11 @@ def write_moment(value: dt.date | dt.time | dt.timedelta) -> msgspec.msgpack.Ext
 def _from_plain(value: Any) -> Key:
     if isinstance(value, list):
         return tuple(_from_plain(part) for part in value)
-    return NAN if isinstance(value, float) and math.isnan(value) else value
+    return NAN if _is_nan(value) else value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def read_moment(code: int, data: memoryview) -> Any:
@@ -362,8 +366,7 @@ def _words_at_every_byte(buffer: pa.Buffer, start: int, end: int) -> Hashes:
     """View the buffer as overlapping little-endian words, zero-padded behind its end."""
     padded = np.zeros(end - start + 8, dtype=np.uint8)
     padded[: end - start] = np.frombuffer(buffer, np.uint8, end - start, start)
-    view = np.ndarray((end - start,), "<u8", padded, 0, (1,))
-    return view
+    return np.ndarray((end - start,), "<u8", padded, 0, (1,))
 
 
 def _mix_words(
@@ -402,12 +405,17 @@ def key_values(columns: Sequence[pa.Array]) -> list[Any]:
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
+def is_plain(type_: pa.DataType) -> bool:
+    """Say whether values of this type are keys as they are: text, bytes, whole numbers, dates."""
+    return not (pa.types.is_floating(type_) or pa.types.is_timestamp(type_))
+
+
 def _column_values(column: pa.Array) -> list[Any]:
     type_ = column.type
     if pa.types.is_floating(type_):
         column = pc.add(column.cast(pa.float64()), 0.0)  # turns -0.0 into 0.0
         if pc.any(pc.is_nan(column)).as_py():
-            return [NAN if value != value else value for value in column.to_pylist()]
+            return [NAN if _is_nan(value) else value for value in column.to_pylist()]
     elif pa.types.is_timestamp(type_) and type_.tz:
         column = column.cast(pa.timestamp(type_.unit, "UTC"))
     return column.to_pylist()

@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import msgspec
@@ -26,20 +27,30 @@ Entry = tuple[bytes, bytes]
 
 # Keys of these types are their own canonical form, and a dictionary takes them as they are.
 _SIMPLE = frozenset([str, int, bytes, type(None)])
+_MISSING: Any = object()
 _ENTRIES = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]])
 
 
 class MemoryState:
     """A dictionary that knows what a key is, and how to write itself down."""
 
-    def __init__(self, codec: Codec | None = None, groups: int = KEY_GROUPS) -> None:
+    def __init__(
+        self, codec: Codec | None = None, groups: int = KEY_GROUPS, plain: bool = False
+    ) -> None:
         self._codec = codec or MsgpackCodec()
         self._groups = groups
         self._values: dict[Key, Any] = {}
+        if plain:
+            # All keys are of types that a dictionary tells apart as we do (text, whole numbers
+            # ...), so its own methods serve: a call less per tuple.
+            vars(self).update(get=self._values.get, put=self._values.__setitem__)
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Give the value of a key."""
-        return self._values.get(key if type(key) in _SIMPLE else canonical(key), default)
+        value = self._values.get(key, _MISSING)
+        if value is not _MISSING:
+            return value
+        return default if type(key) in _SIMPLE else self._values.get(canonical(key), default)
 
     def put(self, key: Key, value: Any) -> None:
         """Set the value of a key."""
@@ -52,11 +63,15 @@ class MemoryState:
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Any]:
         """Give the values of those keys that have one."""
         values = self._values
-        return {key: values[key] for key in map(_simple, keys) if key in values}
+        return {key: values[key] for key in keys if key in values}
 
     def put_many(self, values: Mapping[Key, Any]) -> None:
         """Set many values."""
-        self._values.update(zip(map(_simple, values), values.values(), strict=True))
+        self._values.update(values)
+
+    def working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
+        """Give a dictionary to work on; here it is the state itself."""
+        return nullcontext(self._values)
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """Go through all keys and values."""
@@ -95,10 +110,6 @@ class MemoryState:
         self._values.clear()
         for data in snapshot.values():
             self.load(unpack(data))
-
-
-def _simple(key: Key) -> Key:
-    return key if type(key) in _SIMPLE else canonical(key)
 
 
 def pack(entries: list[Entry]) -> bytes:

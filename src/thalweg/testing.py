@@ -52,7 +52,7 @@ EOF = _Marker("EOF")
 ABORT = _Marker("ABORT")
 
 
-def PAUSE(duration: float | str) -> Pause:  # noqa: N802 (a marker beside EOF and ABORT)
+def PAUSE(duration: float | str) -> Pause:
     """Let time pass before the next item: ``PAUSE("10 s")``."""
     return Pause(seconds(duration))
 
@@ -158,9 +158,7 @@ def _listeners(topology: Topology, outputs: dict[str, list[Tuple]]) -> Iterable[
     for component in topology:
         for stream in component.outputs:
             if not topology.readers(component.name, stream):
-                shown = (
-                    component.name if stream == DEFAULT_STREAM else f"{component.name}:{stream}"
-                )
+                shown = component.name if stream == DEFAULT_STREAM else f"{component.name}:{stream}"
                 body = collect(outputs.setdefault(shown, []))
                 input_ = Input(component.name, stream, Global(), "total")
                 yield Component(f"collect:{shown}", body, Options(), (input_,), {})

@@ -1,4 +1,4 @@
-"""The topology: a frozen, validated graph of components and streams. It is data; nothing runs here."""
+"""The topology: a frozen, validated graph of components and streams. It is data; nothing runs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Input:
     @property
     def key(self) -> tuple[str, ...]:
         """Names of the fields that are the key, empty when there is none."""
-        keyed = isinstance(self.grouping, FieldsGrouping | PartialKey)
-        return self.grouping.names if keyed else ()
+        grouping = self.grouping
+        return grouping.names if isinstance(grouping, FieldsGrouping | PartialKey) else ()
 
     def __str__(self) -> str:
         suffix = "" if self.stream == DEFAULT_STREAM else f":{self.stream}"

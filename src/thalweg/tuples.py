@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pyarrow as pa
@@ -20,6 +20,7 @@ class Tuple(msgspec.Struct, gc=False):
     """One row of a block, its fields as attributes; also by position or name in brackets.
 
     The methods of this class are all double-underscored, so that a field may have any name.
+    There is no ``__getattr__`` for a kinder error: it would double the cost of each field access.
     """
 
     def __getitem__(self, which: int | str) -> Any:
@@ -31,17 +32,13 @@ class Tuple(msgspec.Struct, gc=False):
     def __len__(self) -> int:
         return len(self.__struct_fields__)
 
-    def __getattr__(self, name: str) -> Any:
-        text = f"this tuple has no field {name!r}; it has {list(self.__struct_fields__)}"
-        raise AttributeError(text)
-
 
 @lru_cache(maxsize=1024)
 def tuple_class(names: tuple[str, ...]) -> type[Tuple]:
     """Make the tuple type for these field names."""
     # Structs inside containers may form cycles only through the container, so no GC per tuple.
     made = msgspec.defstruct("Tuple", list(names), bases=(Tuple,), gc=False)
-    return made
+    return cast(type[Tuple], made)
 
 
 def as_dict(t: Tuple) -> dict[str, Any]:
@@ -49,9 +46,18 @@ def as_dict(t: Tuple) -> dict[str, Any]:
     return msgspec.structs.asdict(t)
 
 
-def tuples_of(batch: pa.RecordBatch) -> Iterator[Tuple]:
+Values = Callable[[str], list[Any]]
+
+
+def values_of(batch: pa.RecordBatch) -> Values:
+    """Make a function that gives the Python values of a column."""
+    return lambda name: batch.column(name).to_pylist()
+
+
+def tuples_of(batch: pa.RecordBatch, values: Values | None = None) -> Iterator[Tuple]:
     """Iterate over the rows of a record batch as tuples; columns are converted once."""
-    make = tuple_class(tuple(batch.schema.names))
-    if not batch.num_columns:
+    names = tuple(batch.schema.names)
+    make = tuple_class(names)
+    if not names:
         return iter([make() for _ in range(batch.num_rows)])
-    return map(make, *(column.to_pylist() for column in batch.columns))
+    return map(make, *map(values or values_of(batch), names))

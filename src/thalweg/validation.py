@@ -15,7 +15,7 @@ from thalweg.groupings import Fields as FieldsGrouping
 from thalweg.topology import Component, Input
 
 
-def unknown(what: str, name: str, where: str, known: Sequence[str]) -> TopologyError:
+def unknown(name: str, what: str, where: str, known: Sequence[str]) -> TopologyError:
     """Make the error for a name that nobody declared, with the closest one that exists."""
     close = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {close[0]!r}?" if close else ""
@@ -79,7 +79,7 @@ def _check_component(component: Component) -> None:
 def _check_input(component: Component, input_: Input, by_name: Mapping[str, Component]) -> None:
     where = f"inputs of {component.name!r}"
     if input_.component not in by_name:
-        raise unknown("component", input_.component, where, sorted(by_name))
+        raise unknown(input_.component, "component", where, sorted(by_name))
     source = by_name[input_.component]
     if input_.stream not in source.outputs:
         if not source.outputs:
@@ -93,12 +93,12 @@ def _check_input(component: Component, input_: Input, by_name: Mapping[str, Comp
                 )
             )
         raise unknown(
-            "stream", input_.stream, f"outputs of {source.name!r}", sorted(source.outputs)
+            input_.stream, "stream", f"outputs of {source.name!r}", sorted(source.outputs)
         )
     available = source.outputs[input_.stream]
     for field in input_.key:
         if field not in available:
-            raise unknown("field", field, f"{where}, stream {input_}", available.names)
+            raise unknown(field, "field", f"{where}, stream {input_}", available.names)
     _check_grouping(component, input_, source)
 
 
@@ -122,7 +122,7 @@ def _check_grouping(component: Component, input_: Input, source: Component) -> N
             explain(
                 subject,
                 where,
-                expected=f"a bolt with a merge(a, b) method, as {component.name!r} gets each key twice",
+                expected="a bolt with a merge(a, b) method, because each key has two tasks",
                 hint="use .fields(...), or add merge to the bolt",
             )
         )

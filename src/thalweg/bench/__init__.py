@@ -1,0 +1,13 @@
+"""Benchmarks: each measures Thalweg and its references in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thalweg.bench import inline_wordcount
+
+#: A benchmark takes (quick, report) and returns name, environment, results and summary.
+Bench = Callable[[bool, Callable[[str], None]], dict[str, Any]]
+
+BENCHES: dict[str, Bench] = {"inline-wordcount": inline_wordcount.run}

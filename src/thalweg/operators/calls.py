@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ import pyarrow as pa
 
 from thalweg.errors import SchemaError, TopologyError, explain, locate, shorten
 from thalweg.schemas import Fields, fields, record_fields
-from thalweg.tuples import Tuple, tuples_of
+from thalweg.tuples import Tuple, Values, tuples_of
 
 Function = Callable[..., Any]
 Refuse = Callable[[int, Exception], None]
@@ -34,24 +35,26 @@ class Call:
     function: Function
     names: tuple[str, ...] | None
 
-    def columns(self, batch: pa.RecordBatch) -> list[Any]:
+    def columns(self, batch: pa.RecordBatch, values: Values) -> list[Any]:
         """Give the arguments for all rows: one sequence per parameter."""
         if self.names is None:
-            return [tuples_of(batch)]
-        return [batch.column(name).to_pylist() for name in self.names]
+            return [tuples_of(batch, values)]
+        return [values(name) for name in self.names]
 
-    def over(self, batch: pa.RecordBatch, refuse: Refuse) -> tuple[list[Any], list[int]]:
+    def over(
+        self, batch: pa.RecordBatch, values: Values, refuse: Refuse
+    ) -> tuple[list[Any], list[int]]:
         """Call it on each row; give the results, and the rows that were refused."""
         results: list[Any] = []
         refused: list[int] = []
         # The same iterator goes on behind a row that raised: no row is ever called twice.
-        calls = map(self.function, *self.columns(batch)) if batch.num_rows else iter(())
+        calls = map(self.function, *self.columns(batch, values)) if batch.num_rows else iter(())
         while len(results) + len(refused) < batch.num_rows:
             try:
                 results.extend(calls)
                 if len(results) + len(refused) == batch.num_rows:
                     break
-                raise RuntimeError(_STOPPED)  # noqa: TRY301 (map takes StopIteration for its end)
+                raise RuntimeError(_STOPPED)
             except Exception as error:
                 row = len(results) + len(refused)
                 refuse(row, error)
@@ -67,39 +70,20 @@ def bind(function: Function, available: Fields, where: str, skip: int = 0) -> Ca
     if not callable(function):
         raise TopologyError(explain(where, expected="a function", got=shorten(function)))
     wanted = _parameters(function)
-    if wanted is None:
-        names: Sequence[str] = available.names[:1] if len(available) == 1 else ()
-        return Call(function, tuple(names) or None)
-    required, optional, takes_all = wanted
-    if len(required) < skip and not takes_all:
-        raise _mismatch(function, available, where, required, skip)
-    required = required[skip:]
-    if takes_all and not required:
-        return Call(function, available.names)
-    if all(name in available for name in required):
-        if required or not takes_all:
-            return _checked(function, available, where, required, optional)
-    if len(required) == 1:
+    if wanted is None:  # a built-in without a signature takes one argument
         return Call(function, available.names if len(available) == 1 else None)
-    raise _mismatch(function, available, where, required, skip)
-
-
-def _checked(
-    function: Function,
-    available: Fields,
-    where: str,
-    required: Sequence[str],
-    optional: Sequence[str],
-) -> Call:
-    # Optional parameters are filled as far as they are fields, without a gap.
-    names = list(required)
-    for name in optional:
-        if name not in available:
-            break
-        names.append(name)
-    if not names:
-        raise _mismatch(function, available, where, required, 0)
-    return Call(function, tuple(names))
+    required, optional, takes_all = wanted
+    fields_wanted = required[skip:]
+    if takes_all and not fields_wanted:
+        return Call(function, available.names)
+    if len(required) >= skip and all(name in available for name in fields_wanted):
+        # Optional parameters are filled as far as they are fields, without a gap.
+        filled = tuple(itertools.takewhile(lambda name: name in available, optional))
+        if fields_wanted or filled or skip:
+            return Call(function, (*fields_wanted, *filled))
+    if len(fields_wanted) == 1:
+        return Call(function, available.names if len(available) == 1 else None)
+    raise _mismatch(function, available, where, skip, required)
 
 
 def _parameters(function: Function) -> tuple[list[str], list[str], bool] | None:
@@ -126,7 +110,7 @@ def _parameters(function: Function) -> tuple[list[str], list[str], bool] | None:
 
 
 def _mismatch(
-    function: Function, available: Fields, where: str, required: Sequence[str], skip: int
+    function: Function, available: Fields, where: str, skip: int, required: Sequence[str]
 ) -> TopologyError:
     states = "the state first, then " if skip else ""
     return TopologyError(

@@ -8,6 +8,7 @@ per tuple, in the order of each key.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM, Rows
 from thalweg.components import BlockBolt, Kind
-from thalweg.keys import Key, key_arrays, key_values
+from thalweg.keys import Key, is_plain, key_arrays, key_values
 from thalweg.operators.calls import Call, Function, unpack
 from thalweg.schemas import Fields
 
@@ -32,11 +33,12 @@ class KeyedBolt(BlockBolt):
     changes_on: ClassVar[str] = DEFAULT_STREAM
 
     def _keys(self, batch: pa.RecordBatch) -> list[Any]:
+        if len(self.key) == 1 and is_plain(batch.schema.field(self.key[0]).type):
+            return self.values(self.key[0])
         return key_values([batch.column(name) for name in self.key])
 
-    def _put(self, changed: Mapping[Key, Any], batch: pa.RecordBatch) -> None:
-        """Store changed values, and send them when somebody reads them."""
-        self.state.put_many(changed)
+    def _send(self, changed: Mapping[Key, Any], batch: pa.RecordBatch) -> None:
+        """Send changed values when somebody reads them."""
         if changed and self.changes_on in self.context.read_streams:
             types = [batch.schema.field(name).type for name in self.key]
             columns = [*key_arrays(list(changed), types), list(changed.values())]
@@ -60,27 +62,60 @@ class FunctionBolt(KeyedBolt):
         """The user's function, for messages."""
         return self.step.function
 
-    def _fold(self, batch: pa.RecordBatch, function: Function) -> tuple[list[Any], Rows, Any]:
-        """Give the state after each tuple, the rows that were not refused, and changed values."""
+    def _fold(self, batch: pa.RecordBatch, function: Function) -> tuple[list[Any], Rows]:
+        """Give the state of its key after each tuple, and the rows that were not refused."""
         keys = self._keys(batch)
-        values = self.state.get_many(set(keys))
-        get, start = values.get, self.start
+        columns = self.step.columns(batch, self.values)
+        with self.state.working(keys) as values:
+            calls = _Calls(function, self.start, values, self.context.refuse)
+            after = calls.with_fields(keys, columns) if columns else calls.without_fields(keys)
+        rows = np.arange(batch.num_rows, dtype=np.int64)
+        return after, np.delete(rows, calls.refused) if calls.refused else rows
+
+
+@dataclass
+class _Calls:
+    """The inner loops: a function on each tuple with the state of its key."""
+
+    function: Function
+    start: Callable[[], Any]
+    values: dict[Key, Any]
+    refuse: Callable[[int, Exception], None]
+    refused: list[int] = field(default_factory=list)
+
+    def without_fields(self, keys: list[Any]) -> list[Any]:
+        """Call function(state)."""
+        function, start, values, get = self.function, self.start, self.values, self.values.get
         after: list[Any] = []
-        refused: list[int] = []
-        changed: dict[Key, Any] = {}
-        for key, *arguments in zip(keys, *self.step.columns(batch), strict=True):
+        append = after.append
+        for key in keys:
+            value = get(key, MISSING)
+            try:
+                value = values[key] = function(start() if value is MISSING else value)
+                append(value)
+            except Exception as error:
+                self._note(len(after), error)
+        return after
+
+    def with_fields(self, keys: list[Any], columns: list[Any]) -> list[Any]:
+        """Call function(state, *fields)."""
+        function, start, values, get = self.function, self.start, self.values, self.values.get
+        after: list[Any] = []
+        append = after.append
+        for key, arguments in zip(keys, zip(*columns, strict=True), strict=True):
             value = get(key, MISSING)
             try:
                 value = function(start() if value is MISSING else value, *arguments)
+                values[key] = value
+                append(value)
             except Exception as error:
-                row = len(after) + len(refused)
-                self.context.refuse(row, error)
-                refused.append(row)
-            else:
-                changed[key] = values[key] = value
-                after.append(value)
-        rows = np.arange(batch.num_rows, dtype=np.int64)
-        return after, np.delete(rows, refused) if refused else rows, changed
+                self._note(len(after), error)
+        return after
+
+    def _note(self, done: int, error: Exception) -> None:
+        row = done + len(self.refused)
+        self.refuse(row, error)
+        self.refused.append(row)
 
 
 class Fold(FunctionBolt):
@@ -94,32 +129,37 @@ class Fold(FunctionBolt):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Fold the block into the table."""
-        _, _, changed = self._fold(batch, self.step.function)
-        self._put(changed, batch)
+        after, rows = self._fold(batch, self._combine())
+        if DEFAULT_STREAM in self.context.read_streams:
+            keys = self._keys(batch)
+            self._send({keys[row]: value for row, value in zip(rows, after, strict=True)}, batch)
+
+    def _combine(self) -> Function:
+        return self.step.function
 
 
 class Reduce(Fold):
     """A fold whose start is the first value of the key."""
 
-    def process_block(self, batch: pa.RecordBatch) -> None:
-        """Combine the values of each key."""
+    def _combine(self) -> Function:
         combine = self.step.function
-        _, _, changed = self._fold(
-            batch, lambda before, value: value if before is MISSING else combine(before, value)
-        )
-        self._put(changed, batch)
+        return lambda before, value: value if before is MISSING else combine(before, value)
 
 
 class Scan(FunctionBolt):
-    """One output per tuple: the tuple and, as its last field, the state of its key."""
+    """One output per tuple: the tuple with, in the field ``into``, the state of its key."""
+
+    def __init__(self, step: Call, start: Callable[[], Any], outputs: Fields, into: str) -> None:
+        super().__init__(step, start, outputs)
+        self.into = into
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Fold each tuple into its key's state and send both on."""
-        after, rows, changed = self._fold(batch, self.step.function)
-        self.state.put_many(changed)
+        after, rows = self._fold(batch, self.step.function)
         kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
-        passed = [kept.column(name) for name in self.outputs.names[:-1]]
-        self.emit(self.make_batch([*passed, after]), parents=rows)
+        names = self.outputs.names
+        columns = [after if name == self.into else kept.column(name) for name in names]
+        self.emit(self.make_batch(columns), parents=rows)
 
 
 class Stateful(FunctionBolt):
@@ -135,8 +175,7 @@ class Stateful(FunctionBolt):
             outputs.append(output)
             return state
 
-        _, rows, changed = self._fold(batch, step)
-        self.state.put_many(changed)
+        _, rows = self._fold(batch, step)
         self.emit(self.make_batch(unpack(outputs, self.outputs.names)), parents=rows)
 
 
@@ -157,7 +196,8 @@ class Count(KeyedBolt):
         for key, addition in zip(keys, additions, strict=True):
             # A key may be listed twice: Arrow tells -0.0 from 0.0, a key does not.
             changed[key] = values[key] = values.get(key, 0) + addition
-        self._put(changed, batch)
+        self.state.put_many(changed)
+        self._send(changed, batch)
         return None
 
     def _additions(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
@@ -192,6 +232,6 @@ class Sum(Count):
 
     def _additions(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
         sums: dict[Key, Any] = {}  # Python's numbers, because Arrow's sums overflow in silence
-        for key, value in zip(self._keys(batch), batch.column(self.field).to_pylist(), strict=True):
+        for key, value in zip(self._keys(batch), self.values(self.field), strict=True):
             sums[key] = sums.get(key, 0) + (0 if value is None else value)
         return list(sums), list(sums.values())

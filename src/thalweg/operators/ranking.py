@@ -41,8 +41,8 @@ class Top(BlockBolt):
     def process_tick(self) -> None:
         """Send the ranking when it has changed."""
         ranked = self._ranking()
-        if ranked != self._sent:
-            self._sent = ranked
+        changed, self._sent = ranked != self._sent, ranked
+        if changed and ranked:  # an empty ranking has no rows that could say so
             columns = [list(range(1, len(ranked) + 1)), *map(list, zip(*ranked, strict=True))]
             self.emit(self.make_batch(columns))
 

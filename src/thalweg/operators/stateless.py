@@ -16,6 +16,7 @@ from thalweg.errors import SchemaError, explain, shorten
 from thalweg.expressions import Expression
 from thalweg.operators.calls import Call, unpack
 from thalweg.schemas import Fields
+from thalweg.tuples import values_of
 
 REST_STREAM = "rest"
 
@@ -34,7 +35,7 @@ class FunctionBolt(BlockBolt):
 
     def _over(self, batch: pa.RecordBatch) -> tuple[list[Any], Rows]:
         """Call the function on each row; give results and the rows they belong to."""
-        results, refused = self.call.over(batch, self.context.refuse)
+        results, refused = self.call.over(batch, self.values, self.context.refuse)
         rows = np.arange(batch.num_rows, dtype=np.int64)
         return results, np.delete(rows, refused) if refused else rows
 
@@ -129,13 +130,15 @@ class Extend(BlockBolt):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Compute the columns, each on the rows that the ones before did not refuse."""
-        rows = np.arange(batch.num_rows, dtype=np.int64)
+        whole = batch.num_rows
+        rows = np.arange(whole, dtype=np.int64)
         values: dict[str, Any] = {}
         for name, column in self.columns.items():
             if isinstance(column, Expression):
                 values[name] = _as_array(column.evaluate(batch), batch)
                 continue
-            values[name], refused = column.over(batch, self._refuse_at(rows))
+            python = self.values if len(rows) == whole else values_of(batch)
+            values[name], refused = column.over(batch, python, self._refuse_at(rows))
             if refused:
                 kept = np.delete(np.arange(batch.num_rows), refused)
                 batch, rows = batch.take(pa.array(kept)), rows[kept]

@@ -53,7 +53,7 @@ class RoutingTable:
         pairs = sorted({hash_key(key): place for key, place in places.items()}.items())
         hashes = np.array([pair[0] for pair in pairs], dtype=np.uint64)
         owners = np.array([pair[1] for pair in pairs], dtype=np.int64)
-        if len(owners) and not (0 <= owners.min() and owners.max() < self.places):
+        if len(owners) and not (owners.min() >= 0 and owners.max() < self.places):
             text = explain("routing table", expected=f"places below {self.places}", got=str(owners))
             raise ThalwegError(text)
         return replace(self, epoch=self.epoch + 1, hashes=hashes, key_places=owners)

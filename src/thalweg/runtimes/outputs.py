@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM, Rows
-from thalweg.errors import SchemaError, ThalwegError, explain, shorten
+from thalweg.errors import ThalwegError, explain, shorten
 from thalweg.schemas import Shape
 from thalweg.topology import Component
 from thalweg.validation import unknown
@@ -28,59 +28,64 @@ class Emission:
     targets: Rows | None = None
     #: Ids per row, from reliable spouts.
     ids: list[Any] | None = None
+    #: Columns whose Python values are known.
+    lists: dict[str, list[Any]] = field(default_factory=dict)
 
 
 class TupleOutput:
-    """Collects what ``emit`` is called with on one stream."""
+    """Collects, column by column, what ``emit`` is called with on one stream."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.rows: list[tuple[Any, ...]] = []
-        self.parents: list[int] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self.columns: list[list[Any]] = [[] for _ in self.shape.names]
         self.targets: list[int] = []
         self.ids: list[Any] = []
 
-    def drop_row(self, row: int) -> None:
-        """Forget what the tuple in this row has sent, because it raised."""
-        while self.parents and self.parents[-1] == row:
-            self.parents.pop()
-            self.rows.pop()
-            if self.targets:
-                self.targets.pop()
+    def __len__(self) -> int:
+        return len(self.columns[0])
 
-    def take(self, stream: str) -> Emission | None:
-        """Give what was collected, and begin anew."""
-        if not self.rows:
-            return None
-        parents = np.array(self.parents, dtype=np.int64)
-        made = Emission(
-            stream,
-            self.shape.batch(self._columns()),
-            None if self.parents[-1] < 0 else parents,
-            np.array(self.targets, dtype=np.int64) if self.targets else None,
-            self.ids[:] if any(id_ is not None for id_ in self.ids) else None,
-        )
-        self.clear()
-        return made
-
-    def clear(self) -> None:
-        """Forget everything."""
-        for values in (self.rows, self.parents, self.targets, self.ids):
-            values.clear()
-
-    def _columns(self) -> list[list[Any]]:
-        names = self.shape.names
-        if set(map(len, self.rows)) != {len(names)}:
-            bad = next(row for row in self.rows if len(row) != len(names))
-            raise SchemaError(
+    def add(self, values: tuple[Any, ...]) -> None:
+        """Take one tuple."""
+        if len(values) != len(self.columns):
+            raise ThalwegError(
                 explain(
                     f"emit of {self.shape.subject}",
-                    expected=f"{len(names)} values: {', '.join(names)}",
-                    got=f"{len(bad)}: {shorten(bad, 80)}",
+                    expected=f"{len(self.columns)} values: {', '.join(self.shape.names)}",
+                    got=f"{len(values)}: {shorten(values, 80)}",
                     hint="emit(a, b) sends one tuple with two fields",
                 )
             )
-        return [[row[i] for row in self.rows] for i in range(len(names))]
+        for column, value in zip(self.columns, values, strict=True):
+            column.append(value)
+
+    def cut(self, rows: int) -> None:
+        """Forget what came behind the first ``rows`` tuples."""
+        for values in (*self.columns, self.targets, self.ids):
+            del values[rows:]
+
+    def take(self, stream: str, ends: list[int] | None) -> Emission | None:
+        """Give what was collected; ``ends`` counts the tuples sent up to each input row."""
+        if not len(self):
+            return None
+        columns, targets, ids = self.columns, self.targets, self.ids
+        self._begin()
+        return Emission(
+            stream,
+            self.shape.batch(columns),
+            None if ends is None else _parents(ends),
+            np.array(targets, dtype=np.int64) if targets else None,
+            ids if any(id_ is not None for id_ in ids) else None,
+            dict(zip(self.shape.names, columns, strict=True)),
+        )
+
+
+def _parents(ends: list[int]) -> Rows:
+    counts: Rows = np.array(ends, dtype=np.int64)
+    counts[1:] -= counts[:-1].copy()
+    return np.repeat(np.arange(len(ends), dtype=np.int64), counts)
 
 
 class TupleOutputs:
@@ -89,36 +94,55 @@ class TupleOutputs:
     def __init__(self, component: Component, shapes: Mapping[str, Shape]) -> None:
         self._component = component
         self.streams = {name: TupleOutput(shape) for name, shape in shapes.items()}
-        #: Input row at hand; -1 outside of process.
-        self.row = -1
+
+    def emit(self, *values: Any, stream: str = DEFAULT_STREAM) -> None:
+        """Take one tuple on any stream."""
+        self._output(stream).add(values)
 
     def emit_function(self) -> Callable[..., None]:
-        """Make ``emit`` for a bolt: as little as possible per call."""
-        streams = self.streams
-        default = streams.get(DEFAULT_STREAM)
-        if default is None:
-            return self._emit_named
-        add, add_parent = default.rows.append, default.parents.append
-        named = self._emit_named
+        """Make ``emit`` for the next block: as little as possible per call.
 
-        def emit(*values: Any, stream: str = DEFAULT_STREAM) -> None:
-            if stream == DEFAULT_STREAM:
-                add(values)
-                add_parent(self.row)
+        With one stream of one or two fields, which is the common case, the values go straight
+        into their columns.
+        """
+        if list(self.streams) != [DEFAULT_STREAM]:
+            return self.emit
+        columns = self.streams[DEFAULT_STREAM].columns
+        if len(columns) == 1:
+            return self._emit_one(columns[0].append)
+        if len(columns) == 2:
+            return self._emit_two(columns[0].append, columns[1].append)
+        return self.emit
+
+    def _emit_one(self, add: Callable[[Any], None]) -> Callable[..., None]:
+        def emit(value: Any, /, *, stream: str = DEFAULT_STREAM) -> None:
+            if stream is DEFAULT_STREAM:
+                add(value)
             else:
-                named(*values, stream=stream)
+                self.emit(value, stream=stream)
+
+        return emit
+
+    def _emit_two(
+        self, add_first: Callable[[Any], None], add_second: Callable[[Any], None]
+    ) -> Callable[..., None]:
+        def emit(first: Any, second: Any, /, *, stream: str = DEFAULT_STREAM) -> None:
+            if stream is DEFAULT_STREAM:
+                add_first(first)
+                add_second(second)
+            else:
+                self.emit(first, second, stream=stream)
 
         return emit
 
     def emit_with_id(self, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM) -> None:  # noqa: A002
-        """Emit for a spout, with an id to be acknowledged."""
+        """Take one tuple of a spout, with an id to be acknowledged."""
         output = self._output(stream)
-        output.rows.append(values)
-        output.parents.append(-1)
+        output.add(values)
         output.ids.append(id)
 
     def emit_direct(self, task: int, *values: Any, stream: str = DEFAULT_STREAM) -> None:
-        """Emit to a chosen task."""
+        """Take one tuple for a chosen task."""
         output = self._output(stream)
         if stream not in self._component.body.direct_streams:
             raise ThalwegError(
@@ -128,35 +152,28 @@ class TupleOutputs:
                     hint=f"name it in direct_streams of {type(self._component.body).__name__}",
                 )
             )
-        output.rows.append(values)
-        output.parents.append(self.row)
+        output.add(values)
         output.targets.append(task)
+        output.ids.append(None)
 
-    def take(self) -> list[Emission]:
+    def take(self, ends: Mapping[str, list[int]] | None = None) -> list[Emission]:
         """Give what was collected on all streams."""
-        made = (output.take(name) for name, output in self.streams.items())
-        return [emission for emission in made if emission is not None]
-
-    def drop_row(self, row: int) -> None:
-        """Forget what the tuple in this row has sent."""
-        for output in self.streams.values():
-            output.drop_row(row)
+        taken = [
+            output.take(stream, None if ends is None else ends[stream])
+            for stream, output in self.streams.items()
+        ]
+        return [emission for emission in taken if emission is not None]
 
     def clear(self) -> None:
         """Forget everything."""
         for output in self.streams.values():
-            output.clear()
+            output.cut(0)
 
     def __len__(self) -> int:
-        return sum(len(output.rows) for output in self.streams.values())
-
-    def _emit_named(self, *values: Any, stream: str = DEFAULT_STREAM) -> None:
-        output = self._output(stream)
-        output.rows.append(values)
-        output.parents.append(self.row)
+        return sum(map(len, self.streams.values()))
 
     def _output(self, stream: str) -> TupleOutput:
         if stream not in self.streams:
             where = f"outputs of {self._component.name!r}"
-            raise unknown("stream", stream, where, sorted(self.streams))
+            raise unknown(stream, "stream", where, sorted(self.streams))
         return self.streams[stream]

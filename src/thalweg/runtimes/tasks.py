@@ -6,7 +6,7 @@ A task takes blocks and gives emissions. The tuple-at-a-time classes become view
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,27 +92,47 @@ class BoltTask(Task):
         self.settle: Callable[[Roots, bool], None] = lambda _roots, _ok: None
         self._held: dict[int, _Held] = {}
         self._block: Block | None = None
-        self.bind(emit=outputs.emit_function(), emit_direct=outputs.emit_direct)
+        #: Per stream, how many tuples had been sent when each row of the block was done.
+        self._ends: dict[str, list[int]] = {}
+        self.bind(emit=outputs.emit, emit_direct=outputs.emit_direct)
         self.bind(ack=lambda t: self._settle(t, True), fail=self._fail)
 
-    def process(self, block: Block) -> list[Emission]:
-        """Show the bolt each tuple of a block."""
-        outputs, process = self._outputs, self.body.process
-        holding = not self.body.auto_ack and block.roots is not None
+    def process(self, block: Block, lineage: bool = True) -> list[Emission]:
+        """Show the bolt each tuple of a block; with lineage, outputs know their input rows."""
         self._block = block
         self.failed_rows.clear()
-        for row, t in enumerate(tuples_of(block.batch)):
-            outputs.row = row
-            if holding:
-                self._hold(t, row, block)
+        self._ends = {stream: [] for stream in self._outputs.streams}
+        self.bind(emit=self._outputs.emit_function())
+        tuples: Iterable[Tuple] = tuples_of(block.batch, block.values)
+        if not self.body.auto_ack and block.roots is not None:
+            tuples = self._holding(tuples, block)
+        self._each(tuples)
+        self._block = None
+        self.bind(emit=self._outputs.emit)
+        self.kept_rows = {held.row for held in self._held.values() if held.block is block}
+        return self._take(block.batch, lineage)
+
+    def _each(self, tuples: Iterable[Tuple]) -> None:
+        """Call the bolt on each tuple: the inner loop, with next to nothing in it."""
+        process, outputs = self.body.process, self._outputs.streams
+        marks = [(outputs[stream].columns[0], ends.append) for stream, ends in self._ends.items()]
+        if len(marks) == 1:
+            ((sent, mark),) = marks
+            for t in tuples:
+                try:
+                    process(t)
+                except Exception as error:
+                    self._tuple_failed(t, error)
+                mark(len(sent))
+            return
+        for row, t in enumerate(tuples):
+            self._row = row
             try:
                 process(t)
             except Exception as error:
-                self._tuple_failed(t, row, error)
-        outputs.row = -1
-        self._block = None
-        self.kept_rows = {held.row for held in self._held.values() if held.block is block}
-        return self._take(block.batch)
+                self._tuple_failed(t, error)
+            for sent, mark in marks:
+                mark(len(sent))
 
     def tick(self) -> list[Emission]:
         """Let time pass."""
@@ -124,30 +144,42 @@ class BoltTask(Task):
         self.call(self.body.process_end)
         return self._outputs.take()
 
-    def _take(self, batch: pa.RecordBatch) -> list[Emission]:
+    def _take(self, batch: pa.RecordBatch, lineage: bool) -> list[Emission]:
         try:
-            return self._outputs.take()
+            return self._outputs.take(self._ends if lineage else None)
         except SchemaError as error:
             self._outputs.clear()
             self.failed_rows.update(range(batch.num_rows))
             self.refusals.block_failed(batch, error, self.body.process)
             return []
 
-    def _tuple_failed(self, t: Tuple, row: int, error: Exception) -> None:
+    @property
+    def _at(self) -> int:
+        """The row at hand."""
+        ends = next(iter(self._ends.values()), None)
+        return self._row if ends is None else len(ends)
+
+    def _tuple_failed(self, t: Tuple, error: Exception) -> None:
+        """Forget what the tuple has sent; its component's policy says what else."""
         assert self._block is not None  # noqa: S101 (only called while a block is processed)
-        self._outputs.drop_row(row)
+        row = self._at
+        for stream, ends in self._ends.items():
+            self._outputs.streams[stream].cut(ends[-1] if ends else 0)
         self._held.pop(id(t), None)
         self.failed_rows.add(row)
         values = self._block.batch[row : row + 1].to_pylist()[0]
         self.refusals.tuple_failed(values, error, self.body.process)
 
-    def _hold(self, t: Tuple, row: int, block: Block) -> None:
+    def _holding(self, tuples: Iterable[Tuple], block: Block) -> Iterator[Tuple]:
+        """Keep each tuple until the bolt acknowledges it."""
         assert block.roots is not None  # noqa: S101 (the caller has looked)
-        self._held[id(t)] = _Held(t, block.roots[row], row, block)
+        for row, t in enumerate(tuples):
+            self._held[id(t)] = _Held(t, block.roots[row], row, block)
+            yield t
 
     def _fail(self, t: Tuple) -> None:
         if self.body.auto_ack:
-            self.failed_rows.add(self._outputs.row)
+            self.failed_rows.add(self._at)
         else:
             self._settle(t, False)
 
@@ -171,15 +203,16 @@ class BlockBoltTask(Task):
         self.failed_rows: set[int] = set()
         self.kept_rows: set[int] = set()
         self._emitted: list[Emission] = []
-        self._batch: pa.RecordBatch | None = None
-        self.bind(emit=self._emit)
+        self._block: Block | None = None
+        self._made: tuple[pa.RecordBatch, dict[str, list[Any]]] | None = None
+        self.bind(emit=self._emit, values=self._values, make_batch=self._make_batch)
 
     def _context(self, context: TaskContext) -> TaskContext:
         return replace(super()._context(context), refuse=self._refuse)
 
-    def process(self, block: Block) -> list[Emission]:
+    def process(self, block: Block, lineage: bool = True) -> list[Emission]:
         """Show the bolt the record batch of a block."""
-        self._batch = block.batch
+        self._block = block
         self.failed_rows.clear()
         try:
             returned = self.body.process_block(block.batch)
@@ -191,7 +224,7 @@ class BlockBoltTask(Task):
             self._whole_block_failed(block.batch, error)
         except Exception as error:
             self._whole_block_failed(block.batch, error)
-        self._batch = None
+        self._block = self._made = None
         return self._take()
 
     def tick(self) -> list[Emission]:
@@ -214,16 +247,40 @@ class BlockBoltTask(Task):
         shapes = self.context.shapes
         if stream not in shapes:
             where = f"outputs of {self.component.name!r}"
-            raise unknown("stream", stream, where, sorted(shapes))
+            raise unknown(stream, "stream", where, sorted(shapes))
+        lists = self._known_lists(batch)
         batch = shapes[stream].conform(batch)
         if batch.num_rows:
-            self._emitted.append(Emission(stream, batch, self._parents(batch, parents)))
+            parents = self._parents(batch, parents)
+            self._emitted.append(Emission(stream, batch, parents, lists=lists))
+
+    def _make_batch(self, columns: Sequence[Any], stream: str = DEFAULT_STREAM) -> pa.RecordBatch:
+        """Make a record batch, and remember the lists it was made of for the next component."""
+        shape = self.context.shapes[stream]
+        batch = shape.batch(columns)
+        lists = {n: c for n, c in zip(shape.names, columns, strict=True) if type(c) is list}
+        self._made = batch, lists
+        return batch
+
+    def _known_lists(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
+        """Find the Python values of a batch: it was made of them, or its columns passed through."""
+        block = self._block
+        known = dict(self._made[1]) if self._made and self._made[0] is batch else {}
+        if block is not None and block.lists and batch.num_rows == len(block):
+            for name in set(batch.schema.names) & block.lists.keys() - known.keys():
+                if _same_memory(batch.column(name), block.batch.column(name)):
+                    known[name] = block.lists[name]
+        return known
+
+    def _values(self, name: str) -> list[Any]:
+        assert self._block is not None  # noqa: S101 (only called while a block is processed)
+        return self._block.values(name)
 
     def _parents(self, batch: pa.RecordBatch, parents: Rows | None) -> Rows | None:
         """Apply the rule for outputs without parents (see BlockBolt)."""
-        if self._batch is None or parents is not None:
+        if self._block is None or parents is not None:
             return parents
-        rows = self._batch.num_rows
+        rows = len(self._block)
         if batch.num_rows == rows:
             return np.arange(rows, dtype=np.int64)
         return np.full(batch.num_rows, rows - 1, dtype=np.int64)
@@ -233,16 +290,24 @@ class BlockBoltTask(Task):
         return getattr(self.body, "function", self.body.process_block)
 
     def _refuse(self, row: int, error: Exception) -> None:
-        assert self._batch is not None  # noqa: S101 (only called while a block is processed)
+        assert self._block is not None  # noqa: S101 (only called while a block is processed)
         self.failed_rows.add(row)
         self.refusals.tuple_failed(
-            self._batch[row : row + 1].to_pylist()[0], error, self._user_call
+            self._block.batch[row : row + 1].to_pylist()[0], error, self._user_call
         )
 
     def _whole_block_failed(self, batch: pa.RecordBatch, error: Exception) -> None:
         self._emitted.clear()
         self.failed_rows.update(range(batch.num_rows))
         self.refusals.block_failed(batch, error, self._user_call)
+
+
+def _same_memory(a: pa.Array, b: pa.Array) -> bool:
+    """Say whether two columns of equal length are the same piece of memory."""
+    if a.type != b.type or a.offset != b.offset:
+        return False
+    pairs = zip(a.buffers(), b.buffers(), strict=True)
+    return all((x and x.address) == (y and y.address) for x, y in pairs)
 
 
 AnyBoltTask = BoltTask | BlockBoltTask
