@@ -23,16 +23,6 @@ import pyarrow as pa
 from thalweg.errors import StateError, explain
 
 Rows = npt.NDArray[np.int64]
-_NONE = type(None)
-#: Python types that go into an Arrow column of this type and come back as they were.
-_SAME: dict[int, frozenset[type]] = {
-    pa.string().id: frozenset([str, _NONE]),
-    pa.int64().id: frozenset([int, _NONE]),
-    pa.float64().id: frozenset([float, _NONE]),
-    pa.bool_().id: frozenset([bool, _NONE]),
-    pa.binary().id: frozenset([bytes, _NONE]),
-}
-_NOTHING: frozenset[type] = frozenset()
 DEFAULT_STREAM = "default"
 
 
@@ -62,7 +52,7 @@ class Block:
     roots: Sequence[tuple[int, ...]] | None = None
     #: Per row the receiving task that the sender chose (direct streams).
     targets: Rows | None = None
-    #: Python values of columns as far as they are known; see :meth:`values`.
+    #: Columns as the Python values that Arrow would give back, where they are known already.
     lists: dict[str, list[Any]] = field(default_factory=dict)
 
     @classmethod
@@ -75,11 +65,9 @@ class Block:
 
     def values(self, name: str) -> list[Any]:
         """Give a column as Python values, converted at most once per block; not to be changed."""
-        column = self.batch.column(name)
         known = self.lists.get(name)
-        # The sender's own values serve if Arrow would give back the same, which types tell.
-        if known is None or not set(map(type, known)) <= _SAME.get(column.type.id, _NOTHING):
-            known = self.lists[name] = column.to_pylist()
+        if known is None:
+            known = self.lists[name] = self.batch.column(name).to_pylist()
         return known
 
     def take(self, rows: Rows) -> Block:
@@ -133,7 +121,7 @@ def positions_of(block: Block) -> Rows:
 
 def concatenate(blocks: Sequence[Block]) -> Block:
     """Put blocks with one schema behind each other; the first one's origin stands for all."""
-    batch = pa.concat_batches([block.batch for block in blocks])
+    batch = pa.concat_batches(_alike([block.batch for block in blocks]))
     serials = np.concatenate([block.serials for block in blocks])
     roots = None
     if any(block.roots is not None for block in blocks):
@@ -144,10 +132,26 @@ def concatenate(blocks: Sequence[Block]) -> Block:
     return Block(batch, blocks[0].origin, serials, None, roots, targets)
 
 
+def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Give columns of nothing but nulls, whose type was not known yet, the type of the others."""
+    if all(batch.schema.equals(batches[0].schema) for batch in batches):
+        return batches
+    schema = pa.unify_schemas([batch.schema for batch in batches])
+    return [batch.cast(schema) for batch in batches]
+
+
 # --- Arrow IPC ---------------------------------------------------------------------------------
 
 _SERIALS = "__serial"
 _ORIGIN = b"thalweg.origin"
+_UNREADABLE = (
+    pa.ArrowException,
+    OSError,  # Arrow's word for bytes that end too early
+    KeyError,
+    TypeError,
+    StopIteration,
+    msgspec.MsgspecError,
+)
 
 
 def to_ipc(block: Block) -> bytes:
@@ -177,7 +181,7 @@ def from_ipc(data: bytes) -> Block:
         origin = msgspec.json.decode(batch.schema.metadata[_ORIGIN], type=Origin)
         serials = batch.column(_SERIALS).to_numpy()
         names = [name for name in batch.schema.names if name != _SERIALS]
-    except (pa.ArrowException, KeyError, TypeError, StopIteration, msgspec.MsgspecError) as error:
+    except _UNREADABLE as error:
         text = explain("block bytes", expected="an Arrow stream written by to_ipc", got=str(error))
         raise StateError(text) from error
     return Block(batch.select(names).replace_schema_metadata(None), origin, serials)

@@ -74,7 +74,7 @@ class ArrowCodec:
         try:
             with pa.ipc.open_stream(data) as reader:
                 return reader.read_next_batch()
-        except (pa.ArrowException, StopIteration) as error:
+        except (pa.ArrowException, OSError, StopIteration) as error:
             raise StateError(explain("stored record batch", got=str(error))) from error
 
 

@@ -145,10 +145,10 @@ class Spout(Body):
         """Emit what there is now, without waiting."""
         raise NotImplementedError
 
-    def ack(self, id: Any) -> None:  # noqa: A002 (Storm's word)
+    def ack(self, id: Any) -> None:
         """Hear that a tuple has been processed completely."""
 
-    def fail(self, id: Any) -> None:  # noqa: A002 (Storm's word)
+    def fail(self, id: Any) -> None:
         """Hear that a tuple failed; emit it again to have it replayed."""
 
     def activate(self) -> None:
@@ -157,7 +157,7 @@ class Spout(Body):
     def deactivate(self) -> None:
         """Stop being asked for tuples."""
 
-    def emit(self, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM) -> None:  # noqa: A002
+    def emit(self, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM) -> None:
         """Send one tuple."""
         self._not_running("emit")
 

@@ -1,7 +1,8 @@
 """The fluent API: a topology as a chain of verbs.
 
+>>> from thalweg import items
 >>> flow = Flow("trending")
->>> posts = flow.source("posts", Posts(), fields={"region": str, "hashtag": str})
+>>> posts = flow.source("posts", items([("eu", "jazz")]), fields={"region": str, "hashtag": str})
 >>> _ = posts.filter(lambda hashtag: hashtag != "").tally("by_tag", key="hashtag")
 >>> flow.table("by_tag").fields
 Fields(hashtag: string, count: int64)
@@ -12,6 +13,7 @@ Fields(hashtag: string, count: int64)
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,6 +56,9 @@ class Flow:
         ``fields`` says what it gives where the source itself does not know.
         """
         body = source
+        discover = getattr(source, "discover_fields", None)
+        if fields is None and discover is not None and not body_outputs(source):
+            fields = discover()
         if fields is not None:
             body = copy.copy(source)
             body.outputs = fields
@@ -359,11 +364,13 @@ def _add_one(value: int) -> int:
 
 
 def _class_step(logic: type) -> Function:
-    if not callable(getattr(logic, "process", None)):
+    process = getattr(logic, "process", None)
+    if not callable(process):
         raise TopologyError(
             explain(f"class {logic.__name__}", expected="a method process(self, <fields>)")
         )
 
+    @functools.wraps(process)  # messages name the method
     def step(state: Any, *values: Any) -> tuple[Any, Any]:
         return state, state.process(*values)
 

@@ -55,6 +55,9 @@ _NULL, _INT, _FLOAT, _TEXT, _BYTES, _DATE, _NAIVE, _AWARE, _TIME, _SPAN, _TUPLE 
 )
 _EXT = {_DATE: 1, _NAIVE: 2, _AWARE: 3, _TIME: 4, _SPAN: 5}
 
+#: What reading bytes raises when nobody here wrote them.
+UNREADABLE = (msgspec.MsgspecError, struct.error, ValueError, TypeError, OverflowError)
+
 # Longer text is digested first: hashing it word by word would loop in Python.
 _LONG_BYTES = 256
 
@@ -71,10 +74,8 @@ def canonical(key: Any) -> Key:
         return _canonical_float(key)
     if isinstance(key, tuple):
         return tuple(canonical(part) for part in key)
-    if isinstance(key, dt.datetime):
-        return key.astimezone(dt.UTC) if key.tzinfo else key
     if isinstance(key, dt.date | dt.time | dt.timedelta):
-        return key
+        return checked_moment(key)
     raise StateError(
         explain(
             f"key {shorten(key)}",
@@ -88,17 +89,33 @@ def canonical(key: Any) -> Key:
 def _checked_int(key: int) -> int:
     if -(1 << 63) <= key < 1 << 64:
         return key
-    raise StateError(
-        explain(f"key {shorten(key)}", expected="a number of at most 64 bits", hint="use its str()")
-    )
+    raise _unfit(key, "a number of at most 64 bits")
 
 
 def _canonical_float(key: float) -> float | int:
     if math.isnan(key):
         return NAN
-    if key.is_integer() and -(2.0**63) <= key < 2.0**63:
+    if key.is_integer() and -(2.0**63) <= key < 2.0**64:
         return int(key)
     return key
+
+
+def checked_moment(value: Any) -> Any:
+    """Bring a date, time or duration into the form that can be written; refuse what cannot."""
+    if isinstance(value, dt.datetime) and value.tzinfo:
+        try:
+            return value.astimezone(dt.UTC)
+        except OverflowError as error:
+            raise _unfit(value, "an instant that has a name in UTC") from error
+    if isinstance(value, dt.time) and value.tzinfo:
+        raise _unfit(value, "a time without a time zone")
+    if isinstance(value, dt.timedelta) and not -(1 << 63) <= value // _MICROSECOND < 1 << 63:
+        raise _unfit(value, "a duration of at most 64 bits of microseconds")
+    return value
+
+
+def _unfit(value: Any, expected: str) -> StateError:
+    return StateError(explain(f"key or value {shorten(value)}", "", expected, hint="use its str()"))
 
 
 def _parts(key: Key) -> tuple[int, int]:
@@ -127,7 +144,10 @@ def encode_key(key: Any) -> bytes:
     >>> encode_key(1) == encode_key(1.0) == encode_key(True)
     True
     """
-    return msgspec.msgpack.encode(_to_plain(canonical(key)))
+    try:
+        return msgspec.msgpack.encode(_to_plain(canonical(key)))
+    except UnicodeEncodeError as error:
+        raise _unfit(key, "text without lone surrogates") from error
 
 
 def decode_key(data: bytes) -> Key:
@@ -138,7 +158,7 @@ def decode_key(data: bytes) -> Key:
     """
     try:
         return _from_plain(msgspec.msgpack.decode(data, ext_hook=read_moment))
-    except (msgspec.DecodeError, struct.error) as error:
+    except UNREADABLE as error:
         text = explain("stored key", expected="the bytes of encode_key", got=shorten(data))
         raise StateError(text) from error
 
@@ -151,13 +171,16 @@ def _to_plain(key: Any) -> Any:
 
 def write_moment(value: dt.date | dt.time | dt.timedelta) -> msgspec.msgpack.Ext:
     """Write a date, time or duration so that its kind is kept."""
-    kind, bits = _parts(value)
+    kind, bits = _parts(checked_moment(value))
     return msgspec.msgpack.Ext(_EXT[kind], struct.pack("<q", bits))
 
 
 def _from_plain(value: Any) -> Key:
     if isinstance(value, list):
         return tuple(_from_plain(part) for part in value)
+    if isinstance(value, dict):
+        text = "a dictionary is no key"
+        raise TypeError(text)
     return NAN if _is_nan(value) else value
 
 
@@ -335,8 +358,10 @@ def _integer_bits(column: pa.Array) -> tuple[int, Hashes]:
 
 
 def _hash_floats(values: npt.NDArray[np.float64]) -> Hashes:
-    whole = (values == np.floor(values)) & (values >= -(2.0**63)) & (values < 2.0**63)
-    numbers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64)
+    whole = (values == np.floor(values)) & (values >= -(2.0**63)) & (values < 2.0**64)
+    large = whole & (values >= 2.0**63)
+    numbers = np.where(whole & ~large, values, 0.0).astype(np.int64).view(np.uint64)
+    numbers[large] = values[large].astype(np.uint64)
     bits = np.where(np.isnan(values), NAN, values).view(np.uint64)
     return _mix_array(np.where(whole, numbers ^ np.uint64(_INT), bits ^ np.uint64(_FLOAT)))
 
@@ -407,10 +432,14 @@ def key_values(columns: Sequence[pa.Array]) -> list[Any]:
 
 def is_plain(type_: pa.DataType) -> bool:
     """Say whether values of this type are keys as they are: text, bytes, whole numbers, dates."""
+    if pa.types.is_dictionary(type_):
+        return is_plain(type_.value_type)
     return not (pa.types.is_floating(type_) or pa.types.is_timestamp(type_))
 
 
 def _column_values(column: pa.Array) -> list[Any]:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     type_ = column.type
     if pa.types.is_floating(type_):
         column = pc.add(column.cast(pa.float64()), 0.0)  # turns -0.0 into 0.0

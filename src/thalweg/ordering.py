@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thalweg.blocks import Block
+from thalweg.blocks import Block, Rows, positions_of
 from thalweg.topology import Topology
 
 #: A block on its way to an input of a component, by the input's index.
@@ -32,6 +32,21 @@ def traced(topology: Topology) -> frozenset[str]:
     return frozenset(found)
 
 
+def ordered(topology: Topology) -> frozenset[str]:
+    """Find the components that take their input in the order of a serial execution.
+
+    Those are the ones whose inputs promise an order, and all upstream of them: once tuples of one
+    source tuple have been scattered over tasks, only their positions tell their order.
+    """
+    found: set[str] = set()
+    for component in reversed(topology.components):
+        asked = any(input_.order != "sender" for input_ in component.inputs)
+        if asked or component.name in found:
+            found.add(component.name)
+            found.update(input_.component for input_ in component.inputs)
+    return frozenset(found)
+
+
 def interleave(arrivals: Sequence[Arrival]) -> list[Arrival]:
     """Cut blocks from several inputs into runs that are in the order of a serial execution.
 
@@ -42,21 +57,34 @@ def interleave(arrivals: Sequence[Arrival]) -> list[Arrival]:
     >>> [block.values("x") for _, block in interleave([(0, a), (1, b)])]
     [['a1'], ['b1', 'b2'], ['a3']]
     """
-    sizes = [len(block) for _, block in arrivals]
-    serials = np.concatenate([block.serials for _, block in arrivals])
-    branches = np.repeat([index for index, _ in arrivals], sizes)
-    owners = np.repeat(np.arange(len(arrivals)), sizes)
+    blocks = [block for _, block in arrivals]
+    branches = np.repeat([index for index, _ in arrivals], list(map(len, blocks)))
+    serials = np.concatenate([block.serials for block in blocks])
+    return [(arrivals[owner][0], run) for owner, run in _runs(blocks, branches, serials)]
+
+
+def rejoin(parts: Sequence[Block]) -> list[Block]:
+    """Cut the parts of one block into runs in its order; each run keeps its own sender.
+
+    >>> import pyarrow as pa
+    >>> from thalweg.blocks import Origin
+    >>> block = Block.of(pa.record_batch({"x": [1, 2, 3, 4]}), Origin("a"))
+    >>> [run.values("x") for run in rejoin(block.split(np.array([1, 0, 0, 1]), 2))]
+    [[1], [2, 3], [4]]
+    """
+    positions = np.concatenate([positions_of(part) for part in parts])
+    return [run for _, run in _runs(parts, positions)]
+
+
+def _runs(blocks: Sequence[Block], *keys: Rows) -> list[tuple[int, Block]]:
+    """Sort the rows of blocks by keys, the last one first; give runs of neighbours."""
+    sizes = [len(block) for block in blocks]
+    owners = np.repeat(np.arange(len(blocks)), sizes)
     rows = np.concatenate([np.arange(size) for size in sizes])
-    order = np.lexsort((rows, owners, branches, serials))
+    order = np.lexsort((rows, owners, *keys))
     owners, rows = owners[order], rows[order]
     cuts = (np.flatnonzero((np.diff(owners) != 0) | (np.diff(rows) != 1)) + 1).tolist()
     return [
-        (arrivals[owners[start]][0], arrivals[owners[start]][1].slice(*_span(rows, start, stop)))
+        (int(owners[start]), blocks[owners[start]].slice(int(rows[start]), int(rows[stop - 1]) + 1))
         for start, stop in zip([0, *cuts], [*cuts, len(order)], strict=True)
     ]
-
-
-def _span(
-    rows: np.ndarray[tuple[int], np.dtype[np.int64]], start: int, stop: int
-) -> tuple[int, int]:
-    return int(rows[start]), int(rows[stop - 1]) + 1

@@ -18,6 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from thalweg import columns
+from thalweg.columns import Column, Misfit
 from thalweg.errors import SchemaError, TopologyError, explain, shorten
 
 _ARROW_TYPES: dict[Any, pa.DataType] = {
@@ -188,10 +190,20 @@ class Shape:
         """What is known of the fields by now."""
         return Fields(self.names, tuple(self.types))
 
-    def batch(self, columns: Sequence[Any]) -> pa.RecordBatch:
+    def batch(self, given: Sequence[Any]) -> pa.RecordBatch:
         """Make a record batch of columns: lists of Python values, or Arrow arrays."""
-        arrays = [self._array(i, column) for i, column in enumerate(columns)]
-        return pa.RecordBatch.from_arrays(arrays, names=self.names)
+        return self.make(given)[0]
+
+    def make(self, given: Sequence[Any]) -> tuple[pa.RecordBatch, dict[str, list[Any]]]:
+        """Make a record batch, and name the lists whose very values Arrow gives back."""
+        lists: dict[str, list[Any]] = {}
+        arrays = []
+        for index, (name, column) in enumerate(zip(self.names, given, strict=True)):
+            array, same = self._array(index, column)
+            arrays.append(array)
+            if same and type(column) is list:
+                lists[name] = column
+        return pa.RecordBatch.from_arrays(arrays, names=self.names), lists
 
     def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Check a record batch that a user returned; cast where that loses nothing."""
@@ -212,44 +224,33 @@ class Shape:
             return batch
         return self.batch([batch.column(name) for name in self.names])
 
-    def _array(self, index: int, column: Any) -> pa.Array:
+    def _array(self, index: int, column: Any) -> Column:
         wanted = self.types[index]
+        try:
+            made = self._converted(column, wanted)
+        except Misfit as misfit:
+            raise self._refused(index, str(misfit)) from misfit
+        except pa.ArrowException as error:
+            raise self._refused(index, f"{column.type}: {error}") from error
+        if wanted is None and len(made.array) and not pa.types.is_null(made.array.type):
+            self.types[index] = made.array.type
+        return made
+
+    def _converted(self, column: Any, wanted: pa.DataType | None) -> Column:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
-        if isinstance(column, pa.Array):
-            array = column if wanted is None or column.type == wanted else None
-        else:
-            array = None
-        if array is None:
-            try:
-                array = column.cast(wanted) if isinstance(column, pa.Array) else None
-                array = pa.array(column, wanted) if array is None else array
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                raise self._misfit(index, column, wanted) from error
-        if wanted is None and len(array) and not pa.types.is_null(array.type):
-            self.types[index] = array.type
-        return array
+        if not isinstance(column, pa.Array):
+            return columns.column(column, wanted)
+        same_type = wanted is None or column.type == wanted
+        return Column(column if same_type else column.cast(wanted), False)
 
-    def _misfit(self, index: int, column: Any, wanted: pa.DataType | None) -> SchemaError:
-        values = column.to_pylist() if isinstance(column, pa.Array) else column
-        position, value = _first_misfit(values, wanted)
-        name = self.names[index]
+    def _refused(self, index: int, got: str) -> SchemaError:
+        name, wanted = self.names[index], self.types[index]
         return SchemaError(
             explain(
                 f"field {name!r} of {self.subject}",
-                expected=str(wanted) if wanted is not None else "values of one type",
-                got=f"{shorten(value, 80)} ({type(value).__name__}) in row {position}",
-                hint=f"declare its type, for example {{{name!r}: float}}"
-                if wanted is None or pa.types.is_integer(wanted)
-                else "convert the value, or declare another type",
+                expected="values of one type" if wanted is None else str(wanted),
+                got=got,
+                hint=f"convert the value, or declare the type, for example {{{name!r}: float}}",
             )
         )
-
-
-def _first_misfit(values: Sequence[Any], wanted: pa.DataType | None) -> tuple[int, Any]:
-    for position in range(len(values)):
-        try:
-            pa.array(values[: position + 1] if wanted is None else [values[position]], wanted)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            return position, values[position]
-    return 0, values

@@ -27,38 +27,34 @@ Entry = tuple[bytes, bytes]
 
 # Keys of these types are their own canonical form, and a dictionary takes them as they are.
 _SIMPLE = frozenset([str, int, bytes, type(None)])
-_MISSING: Any = object()
 _ENTRIES = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]])
 
 
-class MemoryState:
-    """A dictionary that knows what a key is, and how to write itself down."""
+class PlainState:
+    """A dictionary that knows how to write itself down.
 
-    def __init__(
-        self, codec: Codec | None = None, groups: int = KEY_GROUPS, plain: bool = False
-    ) -> None:
+    For keys of types that a dictionary tells apart as we do: text, bytes, whole numbers, dates.
+    ``get`` and ``put`` are called for every tuple, so there is nothing in them.
+    """
+
+    __slots__ = ("_codec", "_groups", "_values")
+
+    def __init__(self, codec: Codec | None = None, groups: int = KEY_GROUPS) -> None:
         self._codec = codec or MsgpackCodec()
         self._groups = groups
         self._values: dict[Key, Any] = {}
-        if plain:
-            # All keys are of types that a dictionary tells apart as we do (text, whole numbers
-            # ...), so its own methods serve: a call less per tuple.
-            vars(self).update(get=self._values.get, put=self._values.__setitem__)
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Give the value of a key."""
-        value = self._values.get(key, _MISSING)
-        if value is not _MISSING:
-            return value
-        return default if type(key) in _SIMPLE else self._values.get(canonical(key), default)
+        return self._values.get(key, default)
 
     def put(self, key: Key, value: Any) -> None:
         """Set the value of a key."""
-        self._values[key if type(key) in _SIMPLE else canonical(key)] = value
+        self._values[key] = value
 
     def delete(self, key: Key) -> None:
         """Forget a key; one that is not there is no error."""
-        self._values.pop(canonical(key), None)
+        self._values.pop(key, None)
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Any]:
         """Give the values of those keys that have one."""
@@ -110,6 +106,24 @@ class MemoryState:
         self._values.clear()
         for data in snapshot.values():
             self.load(unpack(data))
+
+
+class MemoryState(PlainState):
+    """State for keys of any kind: brings them into canonical form first."""
+
+    __slots__ = ()
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """Give the value of a key."""
+        return self._values.get(key if type(key) in _SIMPLE else canonical(key), default)
+
+    def put(self, key: Key, value: Any) -> None:
+        """Set the value of a key."""
+        self._values[key if type(key) in _SIMPLE else canonical(key)] = value
+
+    def delete(self, key: Key) -> None:
+        """Forget a key; one that is not there is no error."""
+        self._values.pop(canonical(key), None)
 
 
 def pack(entries: list[Entry]) -> bytes:

@@ -32,7 +32,8 @@ def generators(lines: list[str]) -> int:
 
     def split(lines: list[str]) -> Iterator[str]:
         for line in lines:
-            yield from line.split()
+            for word in line.split():
+                yield word
 
     def count(words: Iterator[str]) -> Iterator[tuple[str, int]]:
         counts: dict[str, int] = {}

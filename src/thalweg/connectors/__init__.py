@@ -1,5 +1,25 @@
 """Sources and sinks that every runtime has."""
 
+from thalweg.connectors.files import files
 from thalweg.connectors.memory import call, collect, items
+from thalweg.connectors.printing import stdout
+from thalweg.connectors.profiles import constant, ramp, steps
+from thalweg.connectors.rate import rate
+from thalweg.connectors.sockets import socket_lines
+from thalweg.connectors.to_files import to_files
+from thalweg.connectors.traces import trace
 
-__all__ = ["call", "collect", "items"]
+__all__ = [
+    "call",
+    "collect",
+    "constant",
+    "files",
+    "items",
+    "ramp",
+    "rate",
+    "socket_lines",
+    "stdout",
+    "steps",
+    "to_files",
+    "trace",
+]

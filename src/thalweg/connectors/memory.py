@@ -10,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from thalweg.components import BlockBolt, BlockSpout, TaskContext
-from thalweg.errors import SchemaError
+from thalweg.connectors.records import sift
 from thalweg.operators.calls import unpack
 from thalweg.tuples import tuples_of
 
@@ -22,8 +22,18 @@ class Shared:
         return copy.copy(self)
 
 
+def fitting_batch(context: TaskContext, taken: list[Any]) -> pa.RecordBatch | None:
+    """Make a record batch of items; one that does not fit the fields is refused alone."""
+    (shape,) = context.shapes.values()
+    return sift(
+        taken,
+        lambda items: shape.batch(unpack(items, shape.names)),
+        lambda row, error: context.refuse_record(repr(taken[row]), str(error)),
+    )
+
+
 class Items(Shared, BlockSpout):
-    """An iterable, or a function that makes one, as a source; the k-th task takes every k-th item."""
+    """An iterable, or a function that makes one; the k-th task takes every k-th item."""
 
     def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
         self.source = source
@@ -32,8 +42,7 @@ class Items(Shared, BlockSpout):
         """Begin to iterate."""
         made = self.source() if callable(self.source) else self.source
         if isinstance(made, Iterator):  # one iterator: the first task takes it all
-            made = made if context.task == 0 else ()
-            self._items = iter(made)
+            self._items = made if context.task == 0 else iter(())
         else:
             self._items = islice(iter(made), context.task, None, context.degree)
 
@@ -42,25 +51,7 @@ class Items(Shared, BlockSpout):
         taken = list(islice(self._items, limit))
         if len(taken) < limit:
             self.finish()
-        if not taken:
-            return None
-        (shape,) = self.context.shapes.values()
-        try:
-            return shape.batch(unpack(taken, shape.names))
-        except SchemaError:
-            return self._one_by_one(taken)
-
-    def _one_by_one(self, taken: list[Any]) -> pa.RecordBatch | None:
-        (shape,) = self.context.shapes.values()
-        good = []
-        for item in taken:
-            try:
-                shape.batch(unpack([item], shape.names))
-            except SchemaError as error:
-                self.context.refuse_record(repr(item), str(error))
-            else:
-                good.append(item)
-        return shape.batch(unpack(good, shape.names)) if good else None
+        return fitting_batch(self.context, taken)
 
 
 def items(source: Iterable[Any] | Callable[[], Iterable[Any]]) -> Items:
@@ -83,7 +74,7 @@ class Call(Shared, BlockBolt):
         for row, t in enumerate(tuples_of(batch)):
             try:
                 self.function(t)
-            except Exception as error:  # noqa: BLE001 (the policy decides)
+            except Exception as error:
                 self.context.refuse(row, error)
 
 

@@ -83,12 +83,13 @@ class Filter(FunctionBolt):
 
 
 class Tap(FunctionBolt):
-    """Calls the function for its effect; the tuples pass unchanged."""
+    """Calls the function for its effect; the tuples pass unchanged, but for refused ones."""
 
-    def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def process_block(self, batch: pa.RecordBatch) -> None:
         """Call the function on each row."""
-        self._over(batch)
-        return batch
+        _, rows = self._over(batch)
+        kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
+        self.emit(kept, parents=rows)
 
 
 class Branch(FunctionBolt):
@@ -137,6 +138,7 @@ class Extend(BlockBolt):
             if isinstance(column, Expression):
                 values[name] = _as_array(column.evaluate(batch), batch)
                 continue
+            self.function = column.function  # messages name the one at hand
             python = self.values if len(rows) == whole else values_of(batch)
             values[name], refused = column.over(batch, python, self._refuse_at(rows))
             if refused:

@@ -20,9 +20,10 @@ from thalweg.clock import Clock, SystemClock
 from thalweg.errors import UsageError, explain
 from thalweg.events import Progress, RunFinished, RunStarted
 from thalweg.execution import Result, Run
+from thalweg.groupings import LocalOrShuffle
 from thalweg.keys import KEY_GROUPS
 from thalweg.metrics import Counter, LatencySketch, Snapshot
-from thalweg.ordering import Arrival, interleave, traced
+from thalweg.ordering import Arrival, interleave, ordered, rejoin, traced
 from thalweg.routing.routers import Router, make_router
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.making import TaskMaker
@@ -85,6 +86,7 @@ class _Running:
         self._serial = 0
         self._tracker = Tracker(settings.ack_timeout)
         self._traced = traced(topology)
+        self._ordered = ordered(topology)
         self._latency = LatencySketch()
         self._counters = {c.name: Counter(c.name, c.options.degree) for c in topology}
         self._edges = {(c.name, s): self._make_edges(c, s) for c in topology for s in c.outputs}
@@ -105,8 +107,12 @@ class _Running:
                     task.prepare()
             self._run.listen(RunStarted(self._topology.name, self._settings.name))
             self._loop()
-        finally:
-            _close_all(opened)
+        except BaseException as error:
+            for other in _close_all(opened):
+                error.add_note(f"while closing: {other}")
+            raise
+        for problem in _close_all(opened):
+            raise problem
         stopped = self._run.stop.is_set()
         snapshot = self._snapshot()
         self._run.listen(RunFinished(snapshot, stopped))
@@ -157,7 +163,7 @@ class _Running:
             moved = [self._pull(task) for task in spouts if not task.finished]
             self._fire_ticks()
             self._tracker.expire(self._clock.now())
-            self._tell_spouts()
+            moved.append(self._tell_spouts())
             self._show_progress()
             if not any(moved) and not self._wait(spouts):
                 break
@@ -198,6 +204,7 @@ class _Running:
         for component in self._topology:
             for index, task in enumerate(self._bolts.get(component.name, ())):
                 self._wave(component, index, task.end())
+        self._tell_spouts()
         self._tracker.expire(float("inf"))
         self._tell_spouts()
 
@@ -223,7 +230,6 @@ class _Running:
             self._latency.add([time.perf_counter() - begin])
         if roots:
             self._tracker.unread(roots)
-        self._tell_spouts()
 
     def _wave(self, component: Component, task: int, emissions: Sequence[Emission]) -> None:
         """Follow what a tick or the end made a component send."""
@@ -236,14 +242,13 @@ class _Running:
             block = Block(emission.batch, origin, serials, targets=emission.targets)
             self._deliver([block], inbox)
         self._follow(inbox)
-        self._tell_spouts()
 
     def _follow(self, inbox: Inbox) -> None:
         """Let each component process what waits for it, producers before consumers."""
         for component in self._topology if inbox else ():
             waiting = inbox.pop(component.name, [])
-            ordered = len(waiting) > 1 and component.inputs[0].order != "sender"
-            for index, block in interleave(waiting) if ordered else waiting:
+            mixed = len(waiting) > 1 and component.name in self._ordered
+            for index, block in interleave(waiting) if mixed else waiting:
                 self._process(component, component.inputs[index], block, inbox)
 
     def _process(self, component: Component, input_: Input, block: Block, inbox: Inbox) -> None:
@@ -280,16 +285,25 @@ class _Running:
         """Hand the parts of one output to the readers of its stream."""
         origin = blocks[0].origin
         for edge in self._edges[origin.component, origin.stream]:
-            ordered = edge.input.order != "sender" and len(blocks) > 1
-            for block in [merge(blocks)] if ordered else blocks:
+            for block in self._joined(edge, blocks):
                 inbox.setdefault(edge.reader.name, []).append((edge.index, block))
                 self._tracker.delivered(edge.reader, edge.input, block)
 
-    def _tell_spouts(self) -> None:
+    def _joined(self, edge: _Edge, blocks: list[Block]) -> list[Block]:
+        """Put the parts of one output together where their order matters."""
+        if edge.reader.name not in self._ordered:
+            return blocks
+        if isinstance(edge.input.grouping, LocalOrShuffle):  # who sent a row decides its way
+            return rejoin(blocks)
+        return [merge(blocks)]
+
+    def _tell_spouts(self) -> bool:
         """Tell spouts how their tuples ended; what they send in answer enters like any other."""
-        for task, id_, ok in self._tracker.take_completed():
+        ended = self._tracker.take_completed()
+        for task, id_, ok in ended:
             for emission in task.completed(id_, ok):
                 self._enter(task, emission)
+        return bool(ended)
 
     # --- what people see ---------------------------------------------------------------------
 
@@ -318,7 +332,11 @@ class _Running:
         tables: dict[str, dict[Any, Any]] = {}
         for name, component in self._topology.tables.items():
             states = [task.context.state for task in self._bolts[component.name]]
-            tables[name] = {key: value for state in states if state for key, value in state.items()}
+            combine = getattr(component.body, "merge", None)
+            table = tables[name] = {}
+            for key, value in (pair for state in states if state for pair in state.items()):
+                # Only a partial key is at two tasks; its component has a merge (validation.py).
+                table[key] = combine(table[key], value) if combine and key in table else value
         return tables
 
 
@@ -338,13 +356,12 @@ def _output_block(component: Component, task: int, part: Block, emission: Emissi
     )
 
 
-def _close_all(tasks: Sequence[AnySpoutTask | AnyBoltTask]) -> None:
-    """Close every task, also when one of them raises; the first error is the one reported."""
+def _close_all(tasks: Sequence[AnySpoutTask | AnyBoltTask]) -> list[Exception]:
+    """Close every task, also when one of them raises; give what they raised."""
     errors: list[Exception] = []
     for task in reversed(tasks):
         try:
             task.close()
         except Exception as error:
             errors.append(error)
-    if errors:
-        raise errors[0]
+    return errors

@@ -16,7 +16,7 @@ from thalweg.runtimes.refusals import Refusals
 from thalweg.runtimes.spout_tasks import AnySpoutTask, make_spout_task
 from thalweg.runtimes.tasks import AnyBoltTask, make_bolt_task
 from thalweg.schemas import Shape
-from thalweg.state import MemoryState
+from thalweg.state import MemoryState, PlainState
 from thalweg.topology import Component, Topology
 
 
@@ -68,12 +68,13 @@ class TaskMaker:
             for task in range(component.options.degree)
         ]
 
-    def _state(self, component: Component) -> MemoryState | None:
+    def _state(self, component: Component) -> PlainState | None:
         body = component.body
         if not isinstance(body, Bolt | BlockBolt) or component.kind is Kind.STATELESS:
             return None
         codec = body.state_codec or MsgpackCodec(body.state_type)
-        return MemoryState(codec, self.key_groups, self._has_plain_keys(component))
+        kind = PlainState if self._has_plain_keys(component) else MemoryState
+        return kind(codec, self.key_groups)
 
     def _has_plain_keys(self, component: Component) -> bool:
         types = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from thalweg.blocks import DEFAULT_STREAM, Rows
+from thalweg.blocks import DEFAULT_STREAM, Block, Rows
 from thalweg.errors import ThalwegError, explain, shorten
 from thalweg.schemas import Shape
 from thalweg.topology import Component
@@ -66,20 +66,36 @@ class TupleOutput:
         for values in (*self.columns, self.targets, self.ids):
             del values[rows:]
 
-    def take(self, stream: str, ends: list[int] | None) -> Emission | None:
+    def take(self, stream: str, ends: list[int] | None, block: Block | None) -> Emission | None:
         """Give what was collected; ``ends`` counts the tuples sent up to each input row."""
         if not len(self):
             return None
         columns, targets, ids = self.columns, self.targets, self.ids
         self._begin()
+        passed = _passed_on(columns, block) if block is not None else {}
+        batch, lists = self.shape.make([passed.get(i, c) for i, c in enumerate(columns)])
+        lists |= {self.shape.names[i]: columns[i] for i in passed}
         return Emission(
             stream,
-            self.shape.batch(columns),
+            batch,
             None if ends is None else _parents(ends),
             np.array(targets, dtype=np.int64) if targets else None,
             ids if any(id_ is not None for id_ in ids) else None,
-            dict(zip(self.shape.names, columns, strict=True)),
+            lists,
         )
+
+
+def _passed_on(columns: list[list[Any]], block: Block) -> dict[int, pa.Array]:
+    """Find the columns of text that are a column of the input, which need no new array.
+
+    Comparing lists of the same objects costs next to nothing, and the first difference ends it.
+    """
+    found: dict[int, pa.Array] = {}
+    for name, given in block.lists.items():
+        array = block.batch.column(name)
+        if pa.types.is_string(array.type):
+            found |= {i: array for i, column in enumerate(columns) if column == given}
+    return found
 
 
 def _parents(ends: list[int]) -> Rows:
@@ -114,28 +130,35 @@ class TupleOutputs:
             return self._emit_two(columns[0].append, columns[1].append)
         return self.emit
 
+    # In CPython a call is markedly cheaper without keyword-only parameters, hence these signatures.
+
     def _emit_one(self, add: Callable[[Any], None]) -> Callable[..., None]:
-        def emit(value: Any, /, *, stream: str = DEFAULT_STREAM) -> None:
+        def emit(value: Any, stream: str = DEFAULT_STREAM) -> None:
             if stream is DEFAULT_STREAM:
                 add(value)
             else:
-                self.emit(value, stream=stream)
+                self._odd_emit(value, stream)
 
         return emit
 
     def _emit_two(
         self, add_first: Callable[[Any], None], add_second: Callable[[Any], None]
     ) -> Callable[..., None]:
-        def emit(first: Any, second: Any, /, *, stream: str = DEFAULT_STREAM) -> None:
+        def emit(first: Any, second: Any, stream: str = DEFAULT_STREAM) -> None:
             if stream is DEFAULT_STREAM:
                 add_first(first)
                 add_second(second)
             else:
-                self.emit(first, second, stream=stream)
+                self._odd_emit(first, second, stream)
 
         return emit
 
-    def emit_with_id(self, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM) -> None:  # noqa: A002
+    def _odd_emit(self, *values: Any) -> None:
+        """Sort out a call with one value more than there are fields: it may be the stream."""
+        default = self.streams[DEFAULT_STREAM]
+        default.add(values[:-1] if values[-1] == DEFAULT_STREAM else values)
+
+    def emit_with_id(self, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM) -> None:
         """Take one tuple of a spout, with an id to be acknowledged."""
         output = self._output(stream)
         output.add(values)
@@ -156,10 +179,12 @@ class TupleOutputs:
         output.targets.append(task)
         output.ids.append(None)
 
-    def take(self, ends: Mapping[str, list[int]] | None = None) -> list[Emission]:
-        """Give what was collected on all streams."""
+    def take(
+        self, ends: Mapping[str, list[int]] | None = None, block: Block | None = None
+    ) -> list[Emission]:
+        """Give what was collected on all streams, while a block was processed or without one."""
         taken = [
-            output.take(stream, None if ends is None else ends[stream])
+            output.take(stream, None if ends is None else ends[stream], block)
             for stream, output in self.streams.items()
         ]
         return [emission for emission in taken if emission is not None]

@@ -110,7 +110,7 @@ class BoltTask(Task):
         self._block = None
         self.bind(emit=self._outputs.emit)
         self.kept_rows = {held.row for held in self._held.values() if held.block is block}
-        return self._take(block.batch, lineage)
+        return self._take(block, lineage)
 
     def _each(self, tuples: Iterable[Tuple]) -> None:
         """Call the bolt on each tuple: the inner loop, with next to nothing in it."""
@@ -144,13 +144,13 @@ class BoltTask(Task):
         self.call(self.body.process_end)
         return self._outputs.take()
 
-    def _take(self, batch: pa.RecordBatch, lineage: bool) -> list[Emission]:
+    def _take(self, block: Block, lineage: bool) -> list[Emission]:
         try:
-            return self._outputs.take(self._ends if lineage else None)
+            return self._outputs.take(self._ends if lineage else None, block)
         except SchemaError as error:
             self._outputs.clear()
-            self.failed_rows.update(range(batch.num_rows))
-            self.refusals.block_failed(batch, error, self.body.process)
+            self.failed_rows.update(range(len(block)))
+            self.refusals.block_failed(block.batch, error, self.body.process)
             return []
 
     @property
@@ -256,11 +256,8 @@ class BlockBoltTask(Task):
 
     def _make_batch(self, columns: Sequence[Any], stream: str = DEFAULT_STREAM) -> pa.RecordBatch:
         """Make a record batch, and remember the lists it was made of for the next component."""
-        shape = self.context.shapes[stream]
-        batch = shape.batch(columns)
-        lists = {n: c for n, c in zip(shape.names, columns, strict=True) if type(c) is list}
-        self._made = batch, lists
-        return batch
+        self._made = self.context.shapes[stream].make(columns)
+        return self._made[0]
 
     def _known_lists(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
         """Find the Python values of a batch: it was made of them, or its columns passed through."""

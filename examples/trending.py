@@ -1,0 +1,74 @@
+"""Trending hashtags: two tables that are kept up to date while posts stream by.
+
+Shows: the fluent API, a chain of two keyed operators whose keys travel together (most posts of a
+hashtag come from one region), and a ranking of a table at intervals. Try:
+
+    thalweg run examples/trending.py
+    thalweg run examples/trending.py --set posts=5_000_000 --set skew=1.2
+    thalweg describe examples/trending.py
+    thalweg describe examples/trending.py --svg -o trending.svg
+
+Settings: posts, regions, hashtags, skew, correlation, drift_every, seed.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import thalweg as tw
+from thalweg.workloads.posts import PostSettings, posts
+
+
+def trending(settings: Mapping[str, str]) -> tw.Flow:
+    """Describe the stream from the posts to the boards."""
+    flow = tw.Flow("trending")
+    (
+        flow.source("posts", posts(PostSettings.read(settings)))
+        .tally("by_region", key="region")
+        .tally("by_tag", key="hashtag")
+    )
+    flow.table("by_tag").top(10, every="500 ms").sink("top_hashtags", TopHashtags())
+    flow.table("by_region").sink("regions", Regions())
+    return flow
+
+
+class TopHashtags(tw.BlockBolt):
+    """Prints the leaders whenever the ranking changes, and the whole ranking at the end."""
+
+    def prepare(self, context: tw.TaskContext) -> None:
+        self.clock = context.clock
+        self.start = context.clock.now()
+        self.ranking: list[dict[str, Any]] = []
+
+    def process_block(self, batch: Any) -> None:
+        self.ranking = batch.to_pylist()
+        leaders = "  ".join(f"{row['hashtag']} {row['count']:,}" for row in self.ranking[:4])
+        print(f"{self.clock.now() - self.start:5.1f} s  {leaders}", flush=True)
+
+    def process_end(self) -> None:
+        ranked = [(f"{row['rank']:>2}  {row['hashtag']}", row["count"]) for row in self.ranking]
+        print_board("Top hashtags", ranked)
+
+
+class Regions(tw.Bolt):
+    """Keeps the latest count of each region, and prints all of them at the end."""
+
+    def prepare(self, context: tw.TaskContext) -> None:
+        self.counts: dict[str, int] = {}
+
+    def process(self, t: Any) -> None:
+        self.counts[t.region] = t.count
+
+    def process_end(self) -> None:
+        ranked = sorted(self.counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        print_board("Posts by region", ranked)
+
+
+def print_board(title: str, rows: list[tuple[str, int]]) -> None:
+    """Print a title and one bar per row, in one piece so that nothing comes between."""
+    most = max((count for _, count in rows), default=1)
+    lines = [f"  {name:<18} {count:>11,}  {'█' * round(32 * count / most)}" for name, count in rows]
+    print("\n".join(["", title, "─" * 66, *lines]), flush=True)
+
+
+if __name__ == "__main__":
+    trending({}).run()

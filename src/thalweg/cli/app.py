@@ -1,0 +1,143 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thalweg import __version__, drawing
+from thalweg.cli import benches, showing
+from thalweg.cli.failures import reported
+from thalweg.cli.loading import load
+from thalweg.cli.running import run_topology
+from thalweg.config import setting
+from thalweg.errors import UsageError, explain
+
+app = typer.Typer(
+    name="thalweg",
+    help="Stateful stream topologies in Python.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE[:NAME]",
+        help="A Python file; NAME is a Flow, TopologyBuilder or Topology in it, "
+        "or a function that returns one. It may be left out when there is only one.",
+        show_default=False,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A value for the program; may be repeated."),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"thalweg {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _thalweg(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    del version  # its callback has done everything
+
+
+@app.command()
+def version() -> None:
+    """Show the version."""
+    _print_version(True)
+
+
+@app.command()
+def run(
+    target: Target,
+    on: Annotated[
+        str | None, typer.Option(metavar="RUNTIME", help="Where: inline, local or spark.")
+    ] = None,
+    settings: Settings = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress and no summary.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Run a topology until its sources end; Ctrl-C stops it early and finishes cleanly."""
+    with reported(debug):
+        given = dict(map(setting, settings or ()))
+        run_topology(load(target, given), on, given, quiet)
+
+
+@app.command()
+def describe(
+    target: Target,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Print an SVG picture.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
+    ] = None,
+    settings: Settings = None,
+    debug: Debug = False,
+) -> None:
+    """Show the components of a topology, and what flows between them."""
+    if mermaid and svg:
+        raise typer.BadParameter("--mermaid and --svg exclude each other")  # noqa: EM101 (usage)
+    with reported(debug):
+        topology = load(target, dict(map(setting, settings or ())))
+        draw = drawing.mermaid if mermaid else drawing.svg if svg else drawing.tree
+        picture = draw(topology)
+        if output is not None:
+            _write(output, picture)
+        elif mermaid or svg:
+            typer.echo(picture, nl=False)
+        else:
+            showing.print_tree(picture)
+
+
+@app.command()
+def bench(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Which one; without it they are listed.")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all results to a file.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to try it out.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Measure how fast Thalweg is on this machine."""
+    with reported(debug):
+        if name is None:
+            benches.list_benches()
+        else:
+            benches.run_bench(name, json, quick)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        subject = f"output file {str(path)!r}"
+        raise UsageError(explain(subject, expected="a file to write", got=str(error))) from error
+
+
+def main() -> None:
+    """Run the command line."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that knows no box-drawing letters is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    app()

@@ -1,0 +1,120 @@
+"""What people see when something goes wrong, and the exit code that says so."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+import thalweg
+from thalweg.cli.showing import error_console
+from thalweg.errors import ComponentError, ThalwegError, UsageError
+
+USER_ERROR = 1
+#: What shells report for a command that SIGINT has ended.
+INTERRUPTED = 130
+
+_LIBRARIES = (
+    str(Path(thalweg.__file__).parent),
+    sysconfig.get_path("stdlib"),
+    sysconfig.get_path("purelib"),
+    sysconfig.get_path("platlib"),
+    "<",
+)
+
+
+@contextmanager
+def reported(debug: bool) -> Iterator[None]:
+    """Turn errors into a message and an exit code; with ``debug`` the traceback comes first."""
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        error_console().print("aborted")
+        raise typer.Exit(INTERRUPTED) from None
+    except (ThalwegError, BrokenPipeError) as error:
+        if _stems_from_pipe(error) and _reader_is_gone():
+            raise typer.Exit from None
+        if not isinstance(error, ThalwegError):
+            raise
+        if debug:
+            traceback.print_exception(error)
+        _print_error(error, debug)
+        raise typer.Exit(USER_ERROR) from None
+
+
+def _print_error(error: ThalwegError, debug: bool) -> None:
+    lines = [f"error: {error}"]
+    cause = error.__cause__
+    if isinstance(error, ComponentError) and cause is not None:
+        frame = _user_frame(cause)
+        if frame is not None:
+            lines.append(f"  raised in {frame.name}, {_place(frame)}")
+            lines += [f"    {frame.line}"] if frame.line else []
+    lines += [f"  {note}" for note in getattr(error, "__notes__", ())]
+    if cause is not None and not debug:
+        lines.append("  (--debug shows the whole traceback)")
+    error_console().print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+
+
+def user_error(error: Exception) -> UsageError:
+    """Describe what a user's file raised, with the line it happened at."""
+    if isinstance(error, SyntaxError):
+        place = f"{_short(error.filename or '?')}:{error.lineno}"
+        line = (error.text or "").strip()
+        return UsageError(_at(place, f"{type(error).__name__}: {error.msg}", line))
+    text = str(error) if isinstance(error, ThalwegError) else f"{type(error).__name__}: {error}"
+    frame = _user_frame(error)
+    if frame is None:
+        return UsageError(text)
+    return UsageError(_at(_place(frame), text, frame.line or ""))
+
+
+def _at(place: str, text: str, line: str) -> str:
+    return f"{place}: {text}" + (f"\n    {line}" if line else "")
+
+
+def _user_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """Find the innermost call that is the user's own, not a library's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    return own[-1] if own else None
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    return f"{_short(frame.filename)}:{frame.lineno}"
+
+
+def _short(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def _stems_from_pipe(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, BrokenPipeError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _reader_is_gone() -> bool:
+    """Whether standard output is a pipe that nobody reads; if so, silence it for good."""
+    try:
+        output = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return False
+    poll = select.poll()
+    poll.register(output, select.POLLOUT)
+    if not any(state & select.POLLERR for _, state in poll.poll(0)):
+        return False
+    # Python flushes what is left at exit, and would complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    return True

@@ -1,0 +1,202 @@
+"""From ``FILE[:NAME]`` to a topology: imports the user's file and finds what it describes."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.machinery
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from thalweg import execution
+from thalweg.builder import TopologyBuilder
+from thalweg.cli.failures import user_error
+from thalweg.errors import UsageError, explain, shorten
+from thalweg.flow import Flow
+from thalweg.topology import Topology
+
+#: Looked for, in this order, when a file holds several topologies.
+USUAL_NAMES = ("flow", "topology", "builder", "main")
+
+Described = Flow | TopologyBuilder | Topology
+_WANTED = "a Flow, TopologyBuilder or Topology"
+
+
+def load(target: str, settings: Mapping[str, str]) -> Topology:
+    """Load a file and build the topology that it describes."""
+    path, name = split_target(target)
+    with _no_runs():
+        module = _import(path)
+        chosen = name or _only_name(module, path)
+        if not hasattr(module, chosen):
+            raise _no_such_name(module, path, chosen)
+        return _build(getattr(module, chosen), f"{path}:{chosen}", settings)
+
+
+def split_target(target: str) -> tuple[Path, str | None]:
+    """Split ``FILE[:NAME]``; a file whose own name has a colon is found as well.
+
+    >>> split_target("examples/trending.py:flow")
+    (PosixPath('examples/trending.py'), 'flow')
+    """
+    file, colon, name = target.rpartition(":")
+    if colon and name.isidentifier() and not Path(target).exists():
+        return Path(file), name
+    return Path(target), None
+
+
+def _import(path: Path) -> ModuleType:
+    """Import a file as ``python FILE`` would, but not as ``__main__``."""
+    if not path.is_file():
+        got = "a folder" if path.is_dir() else "no such file"
+        raise UsageError(explain(f"file {str(path)!r}", expected="a Python file", got=got))
+    spec = importlib.util.spec_from_loader(
+        _module_name(path), _loader(path), origin=str(path.resolve())
+    )
+    assert spec is not None  # noqa: S101 (there is a loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    with _explained(path):
+        assert spec.loader is not None  # noqa: S101 (given above)
+        spec.loader.exec_module(module)
+    return module
+
+
+def _loader(path: Path) -> importlib.machinery.SourceFileLoader:
+    # Named outright, because the file's name need not end in .py.
+    return importlib.machinery.SourceFileLoader(_module_name(path), str(path.resolve()))
+
+
+def _module_name(path: Path) -> str:
+    """Name the module after its file, unless that would hide a module that others need."""
+    name = path.stem
+    taken = name in sys.stdlib_module_names or name in sys.modules
+    return f"{name}__user" if taken or not name.isidentifier() else name
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn whatever a user's file raises into an error that names its file and line."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except SystemExit as error:
+        text = explain(f"file {str(path)!r}", expected="a description", got="sys.exit()")
+        raise UsageError(text) from error
+    except Exception as error:
+        raise user_error(error) from error
+
+
+@contextmanager
+def _no_runs() -> Iterator[None]:
+    """Refuse runs that a file starts by itself; the command would run it a second time."""
+
+    def refuse(*_arguments: Any, **_more: Any) -> execution.Result:
+        raise UsageError(
+            explain(
+                "a run while the file is loaded",
+                expected="only a description",
+                hint='put .run() under: if __name__ == "__main__":',
+            )
+        )
+
+    run, execution.run = execution.run, refuse
+    try:
+        yield
+    finally:
+        execution.run = run
+
+
+def _only_name(module: ModuleType, path: Path) -> str:
+    """Find the one name that is meant when none is given."""
+    found = _candidates(module)
+    if len(found) == 1:
+        return found[0]
+    for name in USUAL_NAMES:
+        if name in found:
+            return name
+    if found:
+        raise UsageError(
+            explain(
+                f"file {str(path)!r}",
+                expected="one topology",
+                got=f"{len(found)}: {', '.join(found)}",
+                hint=f"say which one: {path}:{found[0]}",
+            )
+        )
+    raise UsageError(
+        explain(
+            f"file {str(path)!r}",
+            expected=_WANTED,
+            got="none",
+            hint="hold it in a variable, or return it from a function called main",
+        )
+    )
+
+
+def _candidates(module: ModuleType) -> list[str]:
+    """Name the variables and annotated functions that give a topology; else functions by name."""
+    found: dict[int, str] = {}
+    for name, value in vars(module).items():
+        if not name.startswith("_") and (isinstance(value, Described) or _gives(value, module)):
+            found.setdefault(id(value), name)
+    usual = [n for n in USUAL_NAMES if isinstance(vars(module).get(n), FunctionType)]
+    return list(found.values()) or usual
+
+
+def _gives(value: object, module: ModuleType) -> bool:
+    if not isinstance(value, FunctionType) or value.__module__ != module.__name__:
+        return False
+    try:
+        returned = inspect.signature(value, eval_str=True).return_annotation
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        return False
+    return isinstance(returned, type) and issubclass(returned, Described)
+
+
+def _build(value: object, where: str, settings: Mapping[str, str]) -> Topology:
+    if isinstance(value, FunctionType):
+        value = _called(value, where, settings)
+    if not isinstance(value, Described):
+        raise UsageError(explain(where, expected=_WANTED, got=shorten(value, 80)))
+    return value if isinstance(value, Topology) else value.build()
+
+
+def _called(function: Callable[..., object], where: str, settings: Mapping[str, str]) -> object:
+    parameters = inspect.signature(function).parameters.values()
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
+    if [name for name in needed if name != "settings"]:
+        raise UsageError(
+            explain(
+                f"function {where}",
+                expected="no required parameters but 'settings'",
+                got=f"({', '.join(needed)})",
+            )
+        )
+    takes_settings = any(parameter.name == "settings" for parameter in parameters)
+    with _explained(Path(where)):
+        return function(settings=dict(settings)) if takes_settings else function()
+
+
+def _no_such_name(module: ModuleType, path: Path, name: str) -> UsageError:
+    known = _candidates(module)
+    close = difflib.get_close_matches(name, known, 1)
+    return UsageError(
+        explain(
+            f"name {name!r}",
+            f"file {str(path)!r}",
+            f"one of {known}" if known else _WANTED,
+            "a name that is not there",
+            f"did you mean {close[0]!r}?" if close else "",
+        )
+    )

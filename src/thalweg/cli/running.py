@@ -1,0 +1,112 @@
+"""``thalweg run``: progress and a summary on standard error, Ctrl-C, the result's last words."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.console import Console
+
+from thalweg.cli.live_line import LiveLine, PlainLines
+from thalweg.cli.showing import error_console, progress_text, summary_table, totals_text
+from thalweg.events import Event, Progress, RecordRefused, RunFinished, RunStarted, TupleRefused
+from thalweg.metrics import Snapshot
+from thalweg.topology import Topology
+
+_STOPPING = b"\nstopping: what is under way will be finished (Ctrl-C again aborts)\n"
+#: Refused tuples or records of one component that are shown; the others are counted.
+_SHOWN_REFUSALS = 3
+
+
+def run_topology(
+    topology: Topology, on: str | None, settings: Mapping[str, str], quiet: bool
+) -> None:
+    """Run a topology and show what happens."""
+    stop = threading.Event()
+    with stop_on_interrupt(stop):
+        if quiet:
+            topology.run(on=on, stop=stop, settings=settings)
+            return
+        display = Display(error_console())
+        with display.line:
+            topology.run(on=on, stop=stop, settings=settings, listen=display.listen)
+
+
+@contextmanager
+def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
+    """Let the first Ctrl-C set ``stop``, and the second one interrupt."""
+
+    def handle(_signal: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        # Not through a buffered file: the signal may have come in the middle of a write to it.
+        os.write(2, _STOPPING)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Display:
+    """Shows the events of a run on a console."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.line = LiveLine(console) if _suits_live_line(console) else PlainLines(console)
+        self._before: Snapshot | None = None
+        self._refused: Counter[str] = Counter()
+
+    def listen(self, event: Event) -> None:
+        """Show one event."""
+        match event:
+            case RunStarted():
+                self._print(f"{event.topology} runs on {event.runtime}")
+            case Progress(snapshot):
+                if self.line.show(snapshot.elapsed, progress_text(snapshot, self._before)):
+                    self._before = snapshot
+            case TupleRefused():
+                subject = f"{event.component!r}, task {event.task}"
+                self._refuse(event.component, f"{subject}: {event.reason}", event.tuple_text)
+            case RecordRefused():
+                self._refuse(event.component, f"{event.component!r}: {event.reason}", event.raw)
+            case RunFinished():
+                self._finish(event)
+
+    def _refuse(self, component: str, text: str, what: str) -> None:
+        self._refused[component] += 1
+        if self._refused[component] <= _SHOWN_REFUSALS:
+            self._print(f"refused by {text}\n  {what}")
+        elif self._refused[component] == _SHOWN_REFUSALS + 1:
+            self._print(f"refused by {component!r}: more of them, counted at the end")
+
+    def _finish(self, event: RunFinished) -> None:
+        self.line.clear()
+        self._console.print(summary_table(event.snapshot))
+        for component, count in self._refused.items():
+            self._print(f"refused by {component!r}: {count:,} in all")
+        self._console.print(totals_text(event.snapshot), markup=False)
+        if event.stopped:
+            self._print("stopped early, before the sources had ended")
+
+    def _print(self, text: str) -> None:
+        self.line.clear()
+        self._console.print(text, markup=False, soft_wrap=True)
+
+
+def _suits_live_line(console: Console) -> bool:
+    """Whether a line can be written over: not where a reader of our output uses that terminal."""
+    try:
+        piped = stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        piped = False
+    return console.is_terminal and not console.is_dumb_terminal and not piped

@@ -1,0 +1,165 @@
+"""How things look in a terminal: consoles, numbers, tables, the tree in colour."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from rich import box
+from rich.console import Console, ConsoleDimensions
+from rich.highlighter import RegexHighlighter
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+from thalweg.metrics import Latency, Snapshot
+
+_TREE_THEME = Theme(
+    {
+        "tree.guide": "dim",
+        "tree.name": "bold",
+        "tree.spout": "blue",
+        "tree.keyed": "green",
+        "tree.global": "yellow",
+        "tree.sink": "magenta",
+        "tree.word": "dim",
+        "tree.order": "cyan",
+        "tree.note": "dim italic",
+    }
+)
+
+
+class _TreeHighlighter(RegexHighlighter):
+    base_style = "tree."
+    highlights: ClassVar[Sequence[str]] = [
+        r"^(?P<guide>[│├└─ ]+)",
+        r"^[│├└─ ]*(?P<name>[\w.-]+)(?=   | ·)",
+        r"   (?P<spout>spout), ",
+        r"   (?P<keyed>keyed), ",
+        r"   (?P<global>global), ",
+        r"   (?P<sink>sink), ",
+        r"  (?P<word>reads|sends)  ",
+        r"(?P<order>order \w+)$",
+        r"(?P<note>\((?:nobody reads it|drawn above)\))$",
+    ]
+
+
+#: Columns where there is no terminal: files and pipes need no line breaks.
+_FILE_COLUMNS = 200
+
+
+def error_console() -> Console:
+    """Make a console on standard error, for everything that is not a result."""
+    return _wide_enough(Console(stderr=True, highlight=False))
+
+
+def result_console() -> Console:
+    """Make a console on standard output, for results."""
+    return _wide_enough(Console(highlight=False, theme=_TREE_THEME))
+
+
+def _wide_enough(console: Console) -> Console:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.size = ConsoleDimensions(_FILE_COLUMNS, console.height)
+    return console
+
+
+def print_tree(picture: str) -> None:
+    """Print the tree of a topology, in colour where that is possible."""
+    console = result_console()
+    highlighter = _TreeHighlighter()
+    for line in picture.splitlines():
+        console.print(highlighter(line), soft_wrap=True)
+
+
+def milliseconds(seconds: float) -> str:
+    """Write a latency with about two digits.
+
+    >>> milliseconds(0.00042), milliseconds(0.0042), milliseconds(0.42)
+    ('0.42 ms', '4.2 ms', '420 ms')
+    """
+    value = seconds * 1000
+    digits = 2 if value < 1 else 1 if value < 10 else 0
+    return f"{value:,.{digits}f} ms"
+
+
+def percentiles(latency: Latency | None) -> str:
+    """Write the percentiles of a latency."""
+    if latency is None:
+        return ""
+    pairs = (("p50", latency.p50), ("p95", latency.p95), ("p99", latency.p99))
+    return "  ".join(f"{name} {milliseconds(value)}" for name, value in pairs)
+
+
+def progress_text(snapshot: Snapshot, before: Snapshot | None) -> str:
+    """Write the state of a run in one line; the rate is that since the last look."""
+    passed = snapshot.elapsed - (before.elapsed if before else 0.0)
+    tuples = snapshot.tuples_in - (before.tuples_in if before else 0)
+    parts = [
+        f"{snapshot.elapsed:6.1f} s",
+        f"{snapshot.tuples_in:,} in",
+        f"{snapshot.tuples_out:,} out",
+        f"{tuples / max(passed, 1e-9):,.0f}/s",
+        percentiles(snapshot.latency),
+        f"{snapshot.errors:,} errors" if snapshot.errors else "",
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def summary_table(snapshot: Snapshot) -> Table:
+    """Make the table of what each component has done."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("component")
+    for name in ("tasks", "received", "emitted", "errors", "busy"):
+        table.add_column(name, justify="right")
+    for metrics in snapshot.components:
+        errors = Text(f"{metrics.errors:,}", style="red" if metrics.errors else "")
+        table.add_row(
+            metrics.component,
+            str(metrics.degree),
+            f"{metrics.received:,}",
+            f"{metrics.emitted:,}",
+            errors,
+            f"{metrics.busy:.2f} s",
+        )
+    return table
+
+
+def totals_text(snapshot: Snapshot) -> str:
+    """Write the totals of a run in one line."""
+    rate = snapshot.tuples_in / max(snapshot.elapsed, 1e-9)
+    parts = [
+        f"{snapshot.tuples_in:,} tuples in",
+        f"{snapshot.tuples_out:,} out",
+        f"{snapshot.elapsed:.2f} s",
+        f"{rate:,.0f} tuples/s",
+        f"latency {percentiles(snapshot.latency)}" if snapshot.latency else "",
+        f"{snapshot.errors:,} errors" if snapshot.errors else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def rows_table(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Make a table of records; a column for each name that any of them has."""
+    listed = list(rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    names = list(dict.fromkeys(name for row in listed for name in row))
+    for name in names:
+        numeric = all(isinstance(row.get(name, 0), int | float) for row in listed)
+        table.add_column(name, justify="right" if numeric else "left")
+    for row in listed:
+        table.add_row(*(Text(_cell(row.get(name, ""))) for name in names))
+    return table
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return (
+        f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:,.3g}"
+        if abs(value) < 1000
+        else f"{value:,.0f}"
+    )

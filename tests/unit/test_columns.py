@@ -1,0 +1,82 @@
+"""Columns from Python values: nothing is changed in silence."""
+
+import datetime as dt
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from thalweg.columns import Misfit, column
+
+UTC = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+NAIVE = dt.datetime(2026, 1, 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([1, 2.5], pa.int64()),
+        ([1, 2.0], pa.int64()),
+        ([1, True], pa.int64()),
+        ([1, decimal.Decimal("1.5")], pa.int64()),
+        ([1, np.float64(2.5)], pa.int64()),
+        ([1, 2**63], pa.int64()),
+        ([1, 300], pa.int8()),
+        ([0.5, True], pa.float64()),
+        ([0.5, 2**60 + 1], pa.float64()),
+        (["a", b"b"], pa.string()),
+        (["a", 1], pa.string()),
+        (["a", "\ud800"], pa.string()),
+        ([b"a", "b"], pa.binary()),
+        ([True, 1], pa.bool_()),
+        ([dt.date(2026, 1, 1), NAIVE], pa.date32()),
+        ([NAIVE, dt.date(2026, 1, 1)], pa.timestamp("us")),
+        ([NAIVE, UTC], pa.timestamp("us")),
+        ([UTC, NAIVE], pa.timestamp("us", "UTC")),
+        ([NAIVE, 5], pa.timestamp("us")),
+        ([[1], [2.5]], pa.list_(pa.int64())),
+        (["a", b"b"], None),
+        ([dt.date(2026, 1, 1), NAIVE], None),
+        ([UTC, NAIVE], None),
+        ([1, "a"], None),
+        ([1, 2**70], None),
+    ],
+)
+def test_a_value_that_would_change_is_refused(values, wanted):
+    with pytest.raises(Misfit, match="row 1"):
+        column(values, wanted)
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted", "same"),
+    [
+        (["a", None], pa.string(), True),
+        (["a", None], None, True),
+        ([1, None], None, True),
+        ([1, 2], pa.int8(), False),
+        ([1, 2.5], pa.float64(), False),
+        ([1, 2.5], None, False),
+        ([0.5], None, True),
+        ([True, None], None, True),
+        ([b"a"], None, True),
+        ([np.int64(3)], pa.int64(), False),
+        ([NAIVE], None, False),
+        ([[1, None]], pa.list_(pa.int64()), False),
+        ([], pa.list_(pa.int64()), True),
+        ([{"a": 1}], None, False),
+        ([None, None], None, False),
+        ([None], pa.string(), True),
+    ],
+)
+def test_values_go_in_and_come_back(values, wanted, same):
+    made = column(values, wanted)
+    assert made.array.to_pylist() == values
+    assert made.same is same
+    if wanted is not None:
+        assert made.array.type == wanted
+
+
+def test_maps_are_kept():
+    made = column([{"a": 1}], pa.map_(pa.string(), pa.int64()))
+    assert made.array.to_pylist() == [[("a", 1)]]
