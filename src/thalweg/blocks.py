@@ -80,7 +80,7 @@ class Block:
     def slice(self, start: int, stop: int) -> Block:
         """Keep the rows from ``start`` up to ``stop``, without copying."""
         if start == 0 and stop >= len(self):
-            return replace(self, positions=None)
+            return self if self.positions is None else replace(self, positions=None)
         roots = None if self.roots is None else self.roots[start:stop]
         return Block(
             self.batch.slice(start, stop - start),
@@ -107,8 +107,10 @@ class Block:
 
 def merge(blocks: Sequence[Block]) -> Block:
     """Put the parts of one block together again, each row where it stood before the split."""
-    if len(blocks) == 1 and not (np.diff(positions_of(blocks[0])) < 0).any():
-        return replace(blocks[0], positions=None)
+    if len(blocks) == 1:
+        stood = blocks[0].positions
+        if stood is None or not (stood[1:] < stood[:-1]).any():
+            return blocks[0].slice(0, len(blocks[0]))
     positions = np.concatenate([positions_of(block) for block in blocks])
     order = np.argsort(positions, kind="stable")
     return replace(concatenate(blocks).take(order), positions=None)

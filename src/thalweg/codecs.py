@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from thalweg.errors import StateError, explain, shorten
-from thalweg.keys import read_moment, write_moment
+from thalweg.keys import UNREADABLE, read_moment, write_moment
 
 _PLAIN = (type(None), bool, float, str, bytes)
 _TUPLE, _SET, _FROZENSET, _BIG_INT, _MAP = 10, 11, 12, 13, 14
@@ -46,14 +46,14 @@ class MsgpackCodec:
         """Write a value."""
         try:
             return msgspec.msgpack.encode(value if self._typed else _to_plain(value))
-        except (TypeError, OverflowError, msgspec.MsgspecError) as error:
+        except (TypeError, OverflowError, ValueError, msgspec.MsgspecError) as error:
             raise StateError(_refused(value, str(error))) from error
 
     def decode(self, data: bytes) -> Any:
         """Read a value."""
         try:
             return self._decoder.decode(data)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise StateError(explain("stored value", got=f"{shorten(data)}: {error}")) from error
 
 

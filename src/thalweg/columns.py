@@ -33,7 +33,7 @@ class Column(NamedTuple):
     same: bool
 
 
-class Misfit(Exception):  # noqa: N818 (turned into a SchemaError by who knows the field)
+class Misfit(Exception):
     """A value does not fit its column."""
 
     def __init__(self, row: int, value: Any) -> None:

@@ -339,7 +339,7 @@ class KeyedStream:
         ``process(*fields)`` whose objects, one per key, are the state (a dataclass or Struct).
         """
         step, begin = (_class_step(logic), logic) if isinstance(logic, type) else (logic, start)
-        taken = vars(logic)["process"] if isinstance(logic, type) else logic
+        taken = getattr(logic, "process", logic)
         call = bind(taken, self.stream.fields, "stateful", skip=1)
         outputs = result_fields(taken, fields, None)
         made = keyed.Stateful(replace(call, function=step), _starter(begin, "stateful"), outputs)

@@ -57,6 +57,11 @@ def _check_component(component: Component) -> None:
                 hint="make it keyed to spread it over tasks",
             )
         )
+    for stream, fields in component.outputs.items():
+        if not len(fields):
+            raise TopologyError(
+                explain(f"stream {stream!r} of {component.name!r}", "", "at least one field", "none")
+            )
     if component.is_spout:
         return
     if not component.inputs:

@@ -32,8 +32,7 @@ def generators(lines: list[str]) -> int:
 
     def split(lines: list[str]) -> Iterator[str]:
         for line in lines:
-            for word in line.split():
-                yield word
+            yield from line.split()
 
     def count(words: Iterator[str]) -> Iterator[tuple[str, int]]:
         counts: dict[str, int] = {}

@@ -16,7 +16,8 @@ from thalweg.connectors.formats import FileFormat, file_format
 from thalweg.connectors.lines import MAX_RECORD
 from thalweg.connectors.patterns import Pattern, matching, matching_or_fail, patterns_of
 from thalweg.connectors.readers import LineReader, Reader, discover, line_reader, open_reader
-from thalweg.connectors.tailing import GrowingFile, Tail, Watched, WholeFile
+from thalweg.connectors.tailing import Tail
+from thalweg.connectors.watched import GrowingFile, Watched, WholeFile
 from thalweg.errors import RecordError, UsageError, explain
 from thalweg.schemas import Fields
 

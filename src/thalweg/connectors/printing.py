@@ -133,17 +133,7 @@ def _write(text: str) -> None:
             encoding = stream.encoding or "ascii"
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
-    except BrokenPipeError:
-        _hush(stream)
-
-
-def _hush(stream: Any) -> None:
-    """Let what is left go nowhere, or Python complains when it ends and flushes."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-    except (OSError, ValueError):  # not a real file
+    except BrokenPipeError:  # nobody reads any more, as after ``| head``
         return
 
 

@@ -342,12 +342,13 @@ class _Running:
 
 def _output_block(component: Component, task: int, part: Block, emission: Emission) -> Block:
     """Make the block of an emission; its rows stem from rows of the part that was processed."""
-    parents = emission.parents
+    origin, parents = Origin(component.name, emission.stream, task), emission.parents
     if parents is None:  # nobody needs to know: let all stem from the last row
-        parents = np.broadcast_to(np.int64(len(part) - 1), (emission.batch.num_rows,))
+        serials = np.broadcast_to(part.serials[-1], (emission.batch.num_rows,))
+        return Block(emission.batch, origin, serials, None, None, emission.targets, emission.lists)
     return Block(
         batch=emission.batch,
-        origin=Origin(component.name, emission.stream, task),
+        origin=origin,
         serials=part.serials[parents],
         positions=parents if part.positions is None else part.positions[parents],
         roots=None if part.roots is None else [part.roots[row] for row in parents],

@@ -204,6 +204,7 @@ class BlockBoltTask(Task):
         self.kept_rows: set[int] = set()
         self._emitted: list[Emission] = []
         self._block: Block | None = None
+        self._lineage = True
         self._made: tuple[pa.RecordBatch, dict[str, list[Any]]] | None = None
         self.bind(emit=self._emit, values=self._values, make_batch=self._make_batch)
 
@@ -213,6 +214,7 @@ class BlockBoltTask(Task):
     def process(self, block: Block, lineage: bool = True) -> list[Emission]:
         """Show the bolt the record batch of a block."""
         self._block = block
+        self._lineage = lineage
         self.failed_rows.clear()
         try:
             returned = self.body.process_block(block.batch)
@@ -249,9 +251,11 @@ class BlockBoltTask(Task):
             where = f"outputs of {self.component.name!r}"
             raise unknown(stream, "stream", where, sorted(shapes))
         lists = self._known_lists(batch)
-        batch = shapes[stream].conform(batch)
+        if self._made is None or self._made[0] is not batch:
+            batch = shapes[stream].conform(batch)
         if batch.num_rows:
-            parents = self._parents(batch, parents)
+            if parents is None and self._lineage:
+                parents = self._parents(batch)
             self._emitted.append(Emission(stream, batch, parents, lists=lists))
 
     def _make_batch(self, columns: Sequence[Any], stream: str = DEFAULT_STREAM) -> pa.RecordBatch:
@@ -273,10 +277,10 @@ class BlockBoltTask(Task):
         assert self._block is not None  # noqa: S101 (only called while a block is processed)
         return self._block.values(name)
 
-    def _parents(self, batch: pa.RecordBatch, parents: Rows | None) -> Rows | None:
+    def _parents(self, batch: pa.RecordBatch) -> Rows | None:
         """Apply the rule for outputs without parents (see BlockBolt)."""
-        if self._block is None or parents is not None:
-            return parents
+        if self._block is None:
+            return None
         rows = len(self._block)
         if batch.num_rows == rows:
             return np.arange(rows, dtype=np.int64)

@@ -104,6 +104,22 @@ def test_lines_written_just_before_a_rotation_are_not_lost(tmp_path: Path) -> No
     ]
 
 
+def test_a_rotated_file_is_read_as_long_as_somebody_writes_to_it(tmp_path: Path) -> None:
+    log, rotated = tmp_path / "a.log", tmp_path / "a.log.1"
+    log.write_text("one\n")
+
+    def rotate() -> None:
+        append(log, "two\nthr")
+        log.rename(rotated)
+
+    script = {
+        3.5: rotate,
+        4.5: lambda: append(rotated, "ee\nfo"),
+        5.5: lambda: append(rotated, "ur"),
+    }
+    assert watch(f"{tmp_path}/*.log", script).values == ["one", "two", "three", "four"]
+
+
 def test_a_renamed_file_that_still_matches_is_not_read_twice(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("one\n")

@@ -84,6 +84,12 @@ def test_a_profile_has_exactly_the_items_of_its_area() -> None:
     assert [profile.due(item) for item in range(4)] == [10.0, 20.0, 30.0, None]
 
 
+def test_rounding_does_not_cost_an_item_that_is_due_at_the_end() -> None:
+    profile = tw.steps([(0.1, "1 s")] * 10)
+    assert profile.total == 1
+    assert profile.due(0) == pytest.approx(10.0)
+
+
 def test_nothing_is_due_during_a_pause() -> None:
     profile = tw.steps([(2, "1 s"), (0, "5 s"), (2, "1 s")])
     assert [profile.due(item) for item in range(4)] == [0.5, 1.0, 6.5, 7.0]
