@@ -16,6 +16,7 @@ Reads('count', [fields(word) on 'words'])
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -51,9 +52,22 @@ class TopologyBuilder:
         self.name = _checked_name("topology", name)
         self._drafts: dict[str, _Draft] = {}
 
-    def add_spout(self, name: str, spout: AnyBody, **options: Any) -> None:
-        """Add a source; options are those of :class:`thalweg.config.Options`."""
+    def add_spout(self, name: str, spout: AnyBody, *, fields: Any = None, **options: Any) -> None:
+        """Add a source; options are those of :class:`thalweg.config.Options`.
+
+        ``fields`` says what it gives where the source itself does not know.
+        """
+        discover = getattr(spout, "discover_fields", None)
+        if fields is None and discover is not None and not body_outputs(spout):
+            fields = discover()
+        if fields is not None and isinstance(spout, Spout | BlockSpout):
+            spout = copy.copy(spout)
+            spout.outputs = fields
         self._add(name, spout, (Spout, BlockSpout), options)
+
+    def outputs(self, name: str) -> dict[str, Fields]:
+        """Give the output streams of a component that was added."""
+        return body_outputs(self._drafts[name].body)
 
     def add_bolt(self, name: str, bolt: AnyBody, **options: Any) -> Reads:
         """Add an operator or sink; say what it reads on the value that is returned."""

@@ -70,6 +70,10 @@ def _raise_error(_row: int, error: Exception) -> None:
     raise error
 
 
+def _ignore_stop() -> None:
+    """Go on: nobody runs this task."""
+
+
 def _raise_record(raw: str, reason: str) -> None:
     raise RecordError(explain("record", expected=reason, got=shorten(raw)))
 
@@ -93,6 +97,8 @@ class TaskContext:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     #: Names of the output streams that somebody reads.
     read_streams: frozenset[str] = frozenset()
+    #: Call to end the run early, as Ctrl-C does: what is under way is finished.
+    stop: Callable[[], None] = _ignore_stop
     #: Values given with --set.
     settings: Mapping[str, str] = field(default_factory=dict)
     #: Call with (row, error): raises, or notes the error as the component's policy says.

@@ -12,7 +12,6 @@ Fields(hashtag: string, count: int64)
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -55,15 +54,18 @@ class Flow:
 
         ``fields`` says what it gives where the source itself does not know.
         """
-        body = source
-        discover = getattr(source, "discover_fields", None)
-        if fields is None and discover is not None and not body_outputs(source):
-            fields = discover()
-        if fields is not None:
-            body = copy.copy(source)
-            body.outputs = fields
-        self._builder.add_spout(name, body, **options)
-        return Stream(self, ((name, DEFAULT_STREAM),), _default_fields(name, body))
+        self._builder.add_spout(name, source, fields=fields, **options)
+        given = self._builder.outputs(name).get(DEFAULT_STREAM)
+        if given is None:
+            raise TopologyError(
+                explain(
+                    f"source {name!r}",
+                    expected="to know its fields",
+                    got=f"{type(source).__name__} without outputs",
+                    hint='say them: fields=["a", "b"] or fields={"a": str}',
+                )
+            )
+        return Stream(self, ((name, DEFAULT_STREAM),), given)
 
     def table(self, name: str) -> Stream:
         """Give the changed values of a table, once per block, as a stream."""
@@ -86,20 +88,6 @@ class Flow:
         for component, output in stream.origins:
             reads.grouping(component, stream.grouping, output)
         return name
-
-
-def _default_fields(name: str, body: AnyBody) -> Fields:
-    outputs = body_outputs(body)
-    if DEFAULT_STREAM not in outputs:
-        raise TopologyError(
-            explain(
-                f"source {name!r}",
-                expected="to know its fields",
-                got=f"{type(body).__name__} without outputs",
-                hint='say them: fields=["a", "b"] or fields={"a": str}',
-            )
-        )
-    return outputs[DEFAULT_STREAM]
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,10 @@ from thalweg.blocks import DEFAULT_STREAM
 from thalweg.clock import ManualClock, seconds
 from thalweg.components import BlockSpout
 from thalweg.config import Options
-from thalweg.connectors.memory import Shared, collect
+from thalweg.connectors.memory import Shared, collect, fitting_batch
 from thalweg.errors import Aborted, UsageError, explain
 from thalweg.execution import Result, Run
 from thalweg.groupings import Global
-from thalweg.operators.calls import unpack
 from thalweg.runtimes.inline import Inline
 from thalweg.topology import Component, Input, Topology
 from thalweg.tuples import Tuple
@@ -74,8 +73,7 @@ class MarkedSource(Shared, BlockSpout):
             at += 1
         self._position[0] = at
         if at > start:
-            (shape,) = self.context.shapes.values()
-            return shape.batch(unpack(self._given[start:at], shape.names))
+            return fitting_batch(self.context, list(self._given[start:at]))
         self._obey(self._given[at] if at < len(self._given) else EOF)
         return None
 

@@ -60,7 +60,7 @@ def _check_component(component: Component) -> None:
     for stream, fields in component.outputs.items():
         if not len(fields):
             raise TopologyError(
-                explain(f"stream {stream!r} of {component.name!r}", "", "at least one field", "none")
+                explain(f"stream {stream!r} of {component.name!r}", expected="at least one field")
             )
     if component.is_spout:
         return

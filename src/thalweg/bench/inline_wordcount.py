@@ -108,9 +108,7 @@ def bolts(lines: list[str]) -> int:
     """Count with Storm-style bolts."""
     arrivals = Arrivals()
     builder = tw.TopologyBuilder("wordcount")
-    source = tw.items(lines)
-    source.outputs = {"sentence": str}
-    builder.add_spout("sentences", source)
+    builder.add_spout("sentences", tw.items(lines), fields={"sentence": str})
     builder.add_bolt("split", Split()).shuffle("sentences")
     builder.add_bolt("count", Count()).fields("split", "word")
     builder.add_bolt("end", arrivals).shuffle("count")

@@ -48,8 +48,8 @@ class Stdout(BlockBolt):
         shown = batch[: max(room, 0)]
         self._printed += shown.num_rows
         self._left_out += batch.num_rows - shown.num_rows
-        if shown.num_rows:
-            _write(self._render(shown))
+        if shown.num_rows and not _write(self._render(shown)):
+            self.context.stop()  # nobody reads any more, as after ``| head``
 
     def process_end(self) -> None:
         """Say what was left out."""
@@ -121,11 +121,11 @@ def _terminal_width() -> int:
         return _NO_TERMINAL
 
 
-def _write(text: str) -> None:
-    """Write to the present standard output; one that is closed is no error."""
+def _write(text: str) -> bool:
+    """Write to the present standard output; False when nobody can read it."""
     stream = sys.stdout
     if stream is None or getattr(stream, "closed", False):
-        return
+        return False
     try:
         try:
             stream.write(text)
@@ -133,8 +133,9 @@ def _write(text: str) -> None:
             encoding = stream.encoding or "ascii"
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
-    except BrokenPipeError:  # nobody reads any more, as after ``| head``
-        return
+    except BrokenPipeError:
+        return False
+    return True
 
 
 def stdout(format: PrintFormat = "text", limit: int | None = None) -> Stdout:  # noqa: A002 (as in files)

@@ -127,14 +127,9 @@ class _Running:
         return edges
 
     def _make_tasks(self) -> None:
-        settings, run = self._settings, self._run
+        settings = self._settings
         maker = TaskMaker(
-            self._topology,
-            self._clock,
-            settings.seed,
-            settings.key_groups,
-            run.settings,
-            run.listen,
+            self._topology, self._clock, settings.seed, settings.key_groups, self._run
         )
         for component in self._topology:
             counter = self._counters[component.name]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from thalweg.clock import Clock
 from thalweg.codecs import MsgpackCodec
 from thalweg.components import BlockBolt, Bolt, Kind, TaskContext
-from thalweg.events import Event
+from thalweg.execution import Run
 from thalweg.keys import is_plain
 from thalweg.metrics import Counter
 from thalweg.runtimes.refusals import Refusals
@@ -28,8 +27,7 @@ class TaskMaker:
     clock: Clock
     seed: int
     key_groups: int
-    settings: Mapping[str, str]
-    listen: Callable[[Event], None]
+    run: Run
 
     def spouts(self, component: Component, counter: Counter) -> list[AnySpoutTask]:
         """Make the tasks of a spout."""
@@ -46,7 +44,7 @@ class TaskMaker:
         ]
 
     def _refusals(self, component: Component, context: TaskContext, counter: Counter) -> Refusals:
-        return Refusals(component, context.task, counter, self.listen)
+        return Refusals(component, context.task, counter, self.run.listen)
 
     def _contexts(self, component: Component) -> list[TaskContext]:
         """Make a context per task; the shapes are shared, so that a stream has one schema."""
@@ -63,7 +61,8 @@ class TaskMaker:
                 state=self._state(component),
                 shapes=shapes,
                 read_streams=read,
-                settings=self.settings,
+                settings=self.run.settings,
+                stop=self.run.stop.set,
             )
             for task in range(component.options.degree)
         ]
