@@ -208,7 +208,7 @@ class Stream:
         """Count the tuples of each key in a table, and pass the tuples on."""
         names = (key,) if isinstance(key, str) else tuple(key)
         keyed_stream = self.key_by(*names).stream
-        changes = self.fields.select(names).extend(fields({"count": int}))
+        changes = _beside_key(self.fields.select(names), fields({"count": int}), name)
         passed = keyed_stream._then(name, keyed.Tally(name, self.fields, changes), options)
         self.flow._tables[name] = Stream(self.flow, ((name, keyed.CHANGES_STREAM),), changes)
         return passed
@@ -246,6 +246,15 @@ class Stream:
 
         ``grouping`` is a value of :mod:`thalweg.groupings`, for example ``groupings.All()``.
         """
+        if not isinstance(grouping, Grouping):
+            raise TopologyError(
+                explain(
+                    "grouped",
+                    expected="a value of thalweg.groupings",
+                    got=shorten(grouping),
+                    hint="groupings.Custom(rule) for an object of yours",
+                )
+            )
         return replace(self, grouping=grouping)
 
     # --- helpers -----------------------------------------------------------------------------
@@ -336,7 +345,7 @@ class KeyedStream:
         return self._running("stateful", made, options)
 
     def _result(self, into: str, type_: pa.DataType | None = None) -> Fields:
-        return self.stream.fields.select(self.key).extend(Fields((into,), (type_,)))
+        return _beside_key(self.stream.fields.select(self.key), Fields((into,), (type_,)), into)
 
     def _table(self, table: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
         made = self.stream._then(table, bolt, options)
@@ -345,6 +354,19 @@ class KeyedStream:
 
     def _running(self, wanted: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
         return self.stream._then(self.stream._name(wanted, options), bolt, options)
+
+
+def _beside_key(key: Fields, value: Fields, where: str) -> Fields:
+    if set(key.names) & set(value.names):
+        raise TopologyError(
+            explain(
+                f"field {value.names[0]!r} of {where!r}",
+                expected="a name that no key field has",
+                got=f"key {list(key.names)}",
+                hint="choose another with into=..., or rename the key field",
+            )
+        )
+    return key.extend(value)
 
 
 def _add_one(value: int) -> int:

@@ -23,8 +23,9 @@ def traced(topology: Topology) -> frozenset[str]:
     component that brings several ordered inputs together.
     """
     found: set[str] = set()
+    in_order = ordered(topology)
     for component in reversed(topology.components):
-        joins = len(component.inputs) > 1 and component.inputs[0].order != "sender"
+        joins = len(component.inputs) > 1 and component.name in in_order
         if component.name in found or joins:
             found.update(input_.component for input_ in component.inputs)
         if component.options.degree > 1:

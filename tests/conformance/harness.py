@@ -1,0 +1,279 @@
+"""Cases as data, what can be expected of them, and the runtimes that every case runs on.
+
+A case compares what the order of a stream promises and no more: final tables, the multiset of a
+sink's tuples, the sequence of each key, or (order ``total``) the exact sequence. Expected values
+are written by hand or computed by plain Python, never by running Thalweg.
+
+A new runtime needs one entry in RUNTIMES.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from thalweg.connectors.memory import Call, call
+from thalweg.execution import Run
+from thalweg.flow import Stream
+from thalweg.metrics import Snapshot
+from thalweg.runtimes.inline import Inline
+from thalweg.testing import ManualClock, run_inline
+from thalweg.topology import Topology
+
+Row = tuple[Any, ...]
+
+#: What a case may need beyond plain streams; a runtime that lacks it skips the case.
+CLOCK, ACKS, SAME_PROCESS = "manual clock", "acknowledgements", "same process"
+
+
+# --- runtimes ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a case tells the runtime, whichever it is."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    ack_timeout: float = 30.0
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What came out of a run."""
+
+    outputs: Mapping[str, list[Row]]
+    tables: Mapping[str, Mapping[Any, Any]]
+    metrics: Snapshot
+
+
+Inputs = Mapping[str, Iterable[Any]]
+Adapter = Callable[[Topology, Inputs, Settings], Observed]
+
+
+@dataclass(frozen=True)
+class RuntimeUnderTest:
+    """A runtime, or a variant of one, as the suite sees it."""
+
+    run: Adapter
+    lacks: frozenset[str] = frozenset()
+
+
+def inline(block_rows: int) -> Adapter:
+    """Run on the reference runtime with a manual clock."""
+
+    def run(topology: Topology, inputs: Inputs, settings: Settings) -> Observed:
+        runtime = Inline(
+            block_rows=block_rows, clock=ManualClock(), ack_timeout=settings.ack_timeout
+        )
+        told = Run(settings=settings.values)
+        outcome = run_inline(topology, inputs, runtime=runtime, run=told)
+        outputs = {name: [tuple(t) for t in rows] for name, rows in outcome.outputs.items()}
+        return Observed(outputs, outcome.result.tables, outcome.result.metrics)
+
+    return run
+
+
+#: Every case runs on every one of these. Add a runtime here, and nowhere else.
+RUNTIMES: dict[str, RuntimeUnderTest] = {
+    f"inline/{rows}-row-blocks": RuntimeUnderTest(inline(rows)) for rows in (1, 7, 10_000)
+}
+
+
+# --- cases -------------------------------------------------------------------------------------
+
+
+class Expectation(Protocol):
+    """Something that must be true of what came out."""
+
+    def check(self, seen: Observed) -> None:
+        """Assert it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A topology, what goes in, and what must come out."""
+
+    name: str
+    build: Callable[[], Topology]
+    inputs: Inputs
+    expect: tuple[Expectation, ...]
+    settings: Settings = Settings()
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class FailingCase:
+    """A topology and input on which the run must raise, and what the message must tell."""
+
+    name: str
+    build: Callable[[], Topology]
+    inputs: Inputs
+    error: type[Exception]
+    tells: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def at_degrees(
+    name: str,
+    build: Callable[[int], Topology],
+    inputs: Inputs,
+    *expect: Expectation,
+    degrees: Sequence[int] = (1, 2, 5),
+) -> list[Case]:
+    """Make one case per degree; the expected result is the same for all of them."""
+    return [
+        Case(f"{name}, degree {degree}", lambda d=degree: build(d), inputs, expect)
+        for degree in degrees
+    ]
+
+
+def built(stream: Stream) -> Topology:
+    """Make the topology that a stream belongs to."""
+    return stream.flow.build()
+
+
+def nowhere() -> Call:
+    """Make a sink for a case; the adapter collects what reaches it."""
+    return call(lambda _t: None)
+
+
+# --- expectations ------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Make values comparable: NaN equals itself, lists and tuples are alike, 1 is not True."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, list | tuple):
+        return tuple(map(plain, value))
+    if isinstance(value, set | frozenset):
+        return frozenset(map(plain, value))
+    if isinstance(value, dict):
+        return {plain(key): plain(part) for key, part in value.items()}
+    return (bool, value) if isinstance(value, bool) else value
+
+
+def _rows(rows: Iterable[Any]) -> list[Any]:
+    return [plain(row if isinstance(row, tuple) else (row,)) for row in rows]
+
+
+@dataclass(frozen=True)
+class TableIs:
+    """The final table has exactly these keys and values; 1, 1.0 and True are one key."""
+
+    table: str
+    values: Mapping[Any, Any]
+
+    def check(self, seen: Observed) -> None:
+        assert self._plain(seen.tables[self.table]) == self._plain(self.values)
+
+    def _plain(self, table: Mapping[Any, Any]) -> dict[Any, Any]:
+        made = {_plain_key(key): plain(value) for key, value in table.items()}
+        assert len(made) == len(table), f"a key is there twice: {table}"
+        return made
+
+
+def _plain_key(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return tuple(map(_plain_key, key))
+    return "NaN" if isinstance(key, float) and math.isnan(key) else key
+
+
+@dataclass(frozen=True)
+class AnyOrder:
+    """The sink got these tuples, in whatever order. A single value stands for a tuple of one."""
+
+    sink: str
+    rows: Sequence[Any]
+
+    def check(self, seen: Observed) -> None:
+        assert Counter(_rows(seen.outputs[self.sink])) == Counter(_rows(self.rows))
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """The sink got these tuples in this order (order ``total``)."""
+
+    sink: str
+    rows: Sequence[Any]
+
+    def check(self, seen: Observed) -> None:
+        assert _rows(seen.outputs[self.sink]) == _rows(self.rows)
+
+
+@dataclass(frozen=True)
+class InKeyOrder:
+    """The sink got these tuples, those of each key in this order; ``key`` is a column number."""
+
+    sink: str
+    key: int
+    rows: Sequence[Row]
+
+    def check(self, seen: Observed) -> None:
+        assert self._by_key(seen.outputs[self.sink]) == self._by_key(self.rows)
+
+    def _by_key(self, rows: Iterable[Row]) -> dict[Any, list[Any]]:
+        sequences: dict[Any, list[Any]] = {}
+        for row in _rows(rows):
+            sequences.setdefault(row[self.key], []).append(row)
+        return sequences
+
+
+@dataclass(frozen=True)
+class LastOfEachKey:
+    """The last tuple of each key at the sink; how many came before is not promised."""
+
+    sink: str
+    key: int
+    rows: Sequence[Row]
+
+    def check(self, seen: Observed) -> None:
+        last = {row[self.key]: row for row in _rows(seen.outputs[self.sink])}
+        assert last == {row[self.key]: row for row in _rows(self.rows)}
+
+
+@dataclass(frozen=True)
+class EndsWith:
+    """The last tuples that the sink got; how many came before is not promised."""
+
+    sink: str
+    rows: Sequence[Row]
+
+    def check(self, seen: Observed) -> None:
+        assert _rows(seen.outputs[self.sink])[-len(self.rows) :] == _rows(self.rows)
+
+
+@dataclass(frozen=True)
+class Holds:
+    """A promise about a sink's tuples that is a rule rather than a list."""
+
+    sink: str
+    promise: Callable[[list[Row]], bool]
+
+    def check(self, seen: Observed) -> None:
+        rows = seen.outputs[self.sink]
+        assert self.promise(rows), f"{self.promise.__doc__ or self.promise.__name__}: {rows}"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers from the metrics: of the run, or (with a component) of one component."""
+
+    values: Mapping[str, int]
+    component: str | None = None
+
+    def check(self, seen: Observed) -> None:
+        chosen: Any = seen.metrics
+        if self.component is not None:
+            chosen = seen.metrics.component(self.component)
+        found = {name: getattr(chosen, name) for name in self.values}
+        assert found == dict(self.values)
+
+
+def renamed(case: Case, prefix: str) -> Case:
+    """Give a case a longer name."""
+    return dataclasses.replace(case, name=f"{prefix}: {case.name}")

@@ -1,0 +1,112 @@
+"""After every test: nothing is left behind, and invariants hold.
+
+A test that leaves a thread, a child process or an open file behind fails, and so does one in
+which an object with a ``validate`` method ends up in a state that must not be. Both checks cost
+a few tens of microseconds per test; garbage is collected only when something seems to be left.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thalweg.acking import Acker
+
+#: Classes whose objects are validated at the end of each test that made them.
+CHECKED: tuple[type[Any], ...] = (Acker,)
+
+#: Names of threads that libraries start once and keep: (prefix, why).
+LASTING_THREADS = (
+    "pytest_timeout",  # watches over the whole session
+    "execnet",  # pytest-xdist talks to its main process
+    "asyncio_",  # the default executor of an event loop
+)
+#: Targets of file descriptors that libraries open once and keep.
+LASTING_FILES = ("/dev/null", "/dev/urandom", "anon_inode:[eventfd]", "anon_inode:[eventpoll]")
+
+_DESCRIPTORS = Path("/proc/self/fd")
+_TASKS = Path("/proc/self/task")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(_invariants_hold: None) -> Iterator[None]:
+    threads, children, files = _threads(), _children(), _descriptors()
+    yield
+    left = [
+        *_left("thread", _threads, threads),
+        *_left("child process", _children, children),
+        *_left("file descriptor", _descriptors, files),
+    ]
+    assert not left, f"the test left behind: {', '.join(left)}"
+
+
+@pytest.fixture
+def _invariants_hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    made: list[weakref.ref[Any]] = []
+    for kind in CHECKED:
+        monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, made))
+    yield
+    for reference in made:
+        alive = reference()
+        if alive is not None:
+            alive.validate()
+
+
+def _noting(init: Callable[..., None], made: list[weakref.ref[Any]]) -> Callable[..., None]:
+    def noting_init(self: Any, *arguments: Any, **options: Any) -> None:
+        init(self, *arguments, **options)
+        made.append(weakref.ref(self))
+
+    return noting_init
+
+
+def _left(what: str, look: Callable[[], dict[Any, str]], before: dict[Any, str]) -> list[str]:
+    """Name what is there now and was not before, once garbage is gone."""
+    if not look().items() - before.items():
+        return []
+    gc.collect()
+    new = look().items() - before.items()
+    return [f"{what} {name}" for _, name in sorted(new, key=str)]
+
+
+def _threads() -> dict[Any, str]:
+    return {
+        thread.ident: thread.name
+        for thread in threading.enumerate()
+        if not thread.name.startswith(LASTING_THREADS)
+    }
+
+
+def _children() -> dict[Any, str]:
+    """Find child processes, also those that have ended but were never waited for."""
+    found = {}
+    for task in _listed(_TASKS):
+        try:
+            children = (_TASKS / task / "children").read_text().split()
+        except OSError:  # the thread has ended, or this system does not tell
+            continue
+        found.update((child, f"with id {child}") for child in children)
+    return found
+
+
+def _descriptors() -> dict[Any, str]:
+    found = {}
+    for number in _listed(_DESCRIPTORS):
+        try:
+            target = os.readlink(_DESCRIPTORS / number)
+        except OSError:  # the one that lists the directory
+            continue
+        if target not in LASTING_FILES:
+            found[number] = f"{number} ({target})"
+    return found
+
+
+def _listed(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.exists() else []

@@ -1,0 +1,1 @@
+"""README and docs as tests: every example runs, every link leads somewhere."""

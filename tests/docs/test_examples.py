@@ -1,0 +1,65 @@
+"""Every Python block of README and docs runs and prints what the page shows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from docs.markdown import PAGES
+from docs.running import Wrong, run_page
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """A module for the examples of a page, which run in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    made = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", made)
+    return made
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_examples_of_the_page(name: str, module: ModuleType) -> None:
+    run_page(name, PAGES[name].read_text(encoding="utf-8"), module)
+
+
+# --- the check can fail ---------------------------------------------------------------------------
+
+PRINTS = "```python\nprint(1 + 1)\n```\n"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        PRINTS + "```text\n3\n```\n",
+        PRINTS,
+        PRINTS + "```python\n```\n```text\n2\n```\n",
+        "```python\n1 / 0\n```\n",
+        "```python\n>>> 1 + 1\n3\n```\n",
+        "```python\nx = 1\n```\n```python\n>>> x\n2\n```\n",
+        "```python\nprint(y)\n```\n```text\n1\n```\n```python\ny = 1\n```\n",
+        "  ```python\n  1 / 0\n  ```\n",
+        "```python\nx = 1\n",
+    ],
+)
+def test_a_page_that_is_wrong_fails(page: str, module: ModuleType) -> None:
+    with pytest.raises((Wrong, ZeroDivisionError, NameError, IndexError)):
+        run_page("page.md", page, module)
+
+
+def test_blocks_share_a_namespace_in_order(module: ModuleType) -> None:
+    page = (
+        "```python\nx = 1\n```\nand\n```python\n>>> y = x + 1\n>>> y\n2\n```\n"
+        "```text\nnot output of doctests\n```\n```python\nprint(y)\n```\nso:\n\n```text\n2\n```\n"
+    )
+    assert run_page("page.md", page, module) == 3
+
+
+def test_errors_name_the_line_of_the_page(module: ModuleType) -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_page("page.md", "# Title\n\n```python\nx = 1\n1 / 0\n```\n", module)
+    assert caught.traceback[-1].frame.code.raw.co_filename == "page.md"
+    assert caught.traceback[-1].lineno + 1 == 5

@@ -1,0 +1,1 @@
+"""Properties: what must hold for every input that hypothesis can think of."""
