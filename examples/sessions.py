@@ -50,7 +50,7 @@ class Sessions(tw.Bolt):
 
     kind = tw.Kind.KEYED
     state_type = Session
-    outputs = {"user": str, "pages": int, "minutes": float}  # noqa: RUF012
+    outputs = {"user": str, "pages": int, "minutes": float}
 
     def __init__(self, gap: float) -> None:
         self.gap = timedelta(seconds=gap)

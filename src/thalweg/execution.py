@@ -69,6 +69,11 @@ def register(name: str, make: Callable[[], Runtime]) -> None:
     _runtimes[name] = make
 
 
+def runtime_names() -> list[str]:
+    """Name the runtimes that exist."""
+    return sorted(_runtimes)
+
+
 def runtime(on: Any = None) -> Runtime:
     """Find a runtime: an object that is one, a name, or None for the default."""
     if on is not None and not isinstance(on, str):
@@ -78,7 +83,7 @@ def runtime(on: Any = None) -> Runtime:
     name = on or "inline"
     if name not in _runtimes:
         raise UsageError(
-            explain(f"runtime {name!r}", expected=f"one of {sorted(_runtimes)} in this version")
+            explain(f"runtime {name!r}", expected=f"one of {runtime_names()} in this version")
         )
     return _runtimes[name]()
 

@@ -16,6 +16,7 @@ from thalweg.cli.loading import load
 from thalweg.cli.running import run_topology
 from thalweg.config import setting
 from thalweg.errors import UsageError, explain
+from thalweg.execution import runtime_names
 
 app = typer.Typer(
     name="thalweg",
@@ -68,7 +69,7 @@ def version() -> None:
 def run(
     target: Target,
     on: Annotated[
-        str | None, typer.Option(metavar="RUNTIME", help="Where: inline, local or spark.")
+        str | None, typer.Option(metavar="RUNTIME", help=f"Where: {', '.join(runtime_names())}.")
     ] = None,
     settings: Settings = None,
     quiet: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import stat
@@ -91,6 +92,8 @@ class Display:
 
     def _finish(self, event: RunFinished) -> None:
         self.line.clear()
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.flush()  # what the sinks printed comes before the summary
         self._console.print(summary_table(event.snapshot))
         for component, count in self._refused.items():
             self._print(f"refused by {component!r}: {count:,} in all")

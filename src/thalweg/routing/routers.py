@@ -13,9 +13,9 @@ import numpy as np
 
 from thalweg import groupings
 from thalweg.blocks import Block, Rows
-from thalweg.errors import ThalwegError, explain
+from thalweg.errors import StateError, ThalwegError, explain
 from thalweg.groupings import CustomGrouping, Grouping
-from thalweg.keys import Hashes, hash_columns
+from thalweg.keys import Hashes, hash_columns, refusal
 from thalweg.routing.table import RoutingTable
 
 
@@ -85,6 +85,7 @@ class KeyRouter:
     def route(self, block: Block) -> Iterator[tuple[int, Block]]:
         """Split by the owner of each row's key."""
         if self.table.places == 1:
+            _check_keys(block, self._names)
             return iter([(0, block.slice(0, len(block)))])
         owners = self.table.places_of(_hashes(block, self._names))
         return _parts(block, owners, self.table.places)
@@ -102,7 +103,9 @@ class PartialKeyRouter:
         tasks, sent = len(self._sent), self._sent
         hashes = _hashes(block, self._names)
         first = (hashes % np.uint64(tasks)).tolist()
-        second = ((hashes >> np.uint64(32)) % np.uint64(tasks)).tolist()
+        # The second candidate is another task, wherever there is another.
+        steps = (hashes >> np.uint64(32)) % np.uint64(max(tasks - 1, 1)) + np.uint64(1)
+        second = ((hashes % np.uint64(tasks) + steps) % np.uint64(tasks)).tolist()
         targets = np.empty(len(block), dtype=np.int64)
         for row, (a, b) in enumerate(zip(first, second, strict=True)):
             chosen = a if sent[a] <= sent[b] else b
@@ -208,4 +211,20 @@ def _check_targets(targets: Rows, tasks: int, who: str) -> None:
 
 
 def _hashes(block: Block, names: tuple[str, ...]) -> Hashes:
+    _check_keys(block, names)
     return hash_columns([block.batch.column(name) for name in names])
+
+
+def _check_keys(block: Block, names: tuple[str, ...]) -> None:
+    """Refuse a key whose type was learnt from the values and has no stable hash."""
+    for name in names:
+        reason = refusal(block.batch.schema.field(name).type)
+        if reason:
+            raise StateError(
+                explain(
+                    f"key {name!r} from {block.origin.component!r}",
+                    expected="a type that hashes alike everywhere",
+                    got=reason,
+                    hint="use a number, text, bytes, date or time",
+                )
+            )
