@@ -239,7 +239,10 @@ class Bolt(_BoltBody):
         raise NotImplementedError
 
     def emit(self, *values: Any, stream: str = DEFAULT_STREAM) -> None:
-        """Send one tuple, its values in the order of the fields; it stems from the one at hand."""
+        """Send one tuple, its values in the order of the fields; it stems from the one at hand.
+
+        ``stream`` is for bolts that declare further streams.
+        """
         self._not_running("emit")
 
     def emit_direct(self, task: int, *values: Any, stream: str = DEFAULT_STREAM) -> None:

@@ -116,26 +116,42 @@ def test_stop_iteration_in_a_spout_says_what_to_call():
         flow.run()
 
 
+class Emits(tw.Bolt):
+    def __init__(self, emit, outputs):
+        self.call_emit = emit
+        self.outputs = outputs
+
+    def process(self, t):
+        self.call_emit(self)
+
+
 @pytest.mark.parametrize(
-    ("emit", "message"),
+    ("outputs", "emit", "message"),
     [
-        (lambda self: self.emit(1, 2), "expected 1 values: x, got 2"),
-        (lambda self: self.emit(), "emit"),
-        (lambda self: self.emit(1, stream="nowhere"), "nowhere"),
-        (lambda self: self.emit_direct(0, 1), "expected a direct stream"),
+        (["x"], lambda self: self.emit(1, 2), "'b' has one stream, and emit takes 1 values: x"),
+        (["x"], lambda self: self.emit(), "emit takes 1 values: x"),
+        (["x"], lambda self: self.emit(1, stream="nowhere"), "'b' has one stream"),
+        (["x", "y"], lambda self: self.emit(1), "emit takes 2 values: x, y"),
+        (["x", "y"], lambda self: self.emit(1, 2, stream="nowhere"), "'b' has one stream"),
+        (["x", "y", "z"], lambda self: self.emit(1), "expected 3 values: x, y, z, got 1"),
+        (["x", "y", "z"], lambda self: self.emit(1, 2, 3, stream="nowhere"), "stream 'nowhere'"),
+        (["x"], lambda self: self.emit_direct(0, 1), "expected a direct stream"),
     ],
 )
-def test_an_emit_that_does_not_fit_is_an_error(emit, message):
-    class Wrong(tw.Bolt):
-        outputs = ["x"]
-
-        def process(self, t):
-            emit(self)
-
+def test_an_emit_that_does_not_fit_is_an_error(outputs, emit, message):
     flow = tw.Flow("t")
-    flow.source("s", tw.items([1]), fields=["x"]).through("b", Wrong())
+    flow.source("s", tw.items([1]), fields=["x"]).through("b", Emits(emit, outputs))
     with pytest.raises(tw.ComponentError, match=message):
         flow.run()
+
+
+def test_an_error_that_has_nothing_to_do_with_emit_gets_no_hint():
+    flow = tw.Flow("t")
+    bolt = Emits(lambda self: [].append(), ["x", "y", "z"])
+    flow.source("s", tw.items([1]), fields=["x"]).through("b", bolt)
+    with pytest.raises(tw.ComponentError) as caught:
+        flow.run()
+    assert "if this was emit" not in str(caught.value)
 
 
 def test_a_value_of_another_type_than_declared_is_an_error():

@@ -85,6 +85,16 @@ class TupleOutput:
         )
 
 
+def _emit_two(
+    add_first: Callable[[Any], None], add_second: Callable[[Any], None]
+) -> Callable[[Any, Any], None]:
+    def emit(first: Any, second: Any) -> None:
+        add_first(first)
+        add_second(second)
+
+    return emit
+
+
 def _passed_on(columns: list[list[Any]], block: Block) -> dict[int, pa.Array]:
     """Find the columns of text that are a column of the input, which need no new array.
 
@@ -121,42 +131,27 @@ class TupleOutputs:
         With one stream of one or two fields, which is the common case, the values go straight
         into their columns.
         """
-        if list(self.streams) != [DEFAULT_STREAM]:
-            return self.emit
-        columns = self.streams[DEFAULT_STREAM].columns
+        columns = self._only_columns()
         if len(columns) == 1:
-            return self._emit_one(columns[0].append)
+            return columns[0].append
         if len(columns) == 2:
-            return self._emit_two(columns[0].append, columns[1].append)
+            return _emit_two(columns[0].append, columns[1].append)
         return self.emit
 
-    # In CPython a call is markedly cheaper without keyword-only parameters, hence these signatures.
+    def _only_columns(self) -> list[list[Any]]:
+        only = list(self.streams) == [DEFAULT_STREAM]
+        return self.streams[DEFAULT_STREAM].columns if only else []
 
-    def _emit_one(self, add: Callable[[Any], None]) -> Callable[..., None]:
-        def emit(value: Any, stream: str = DEFAULT_STREAM) -> None:
-            if stream is DEFAULT_STREAM:
-                add(value)
-            else:
-                self._odd_emit(value, stream)
-
-        return emit
-
-    def _emit_two(
-        self, add_first: Callable[[Any], None], add_second: Callable[[Any], None]
-    ) -> Callable[..., None]:
-        def emit(first: Any, second: Any, stream: str = DEFAULT_STREAM) -> None:
-            if stream is DEFAULT_STREAM:
-                add_first(first)
-                add_second(second)
-            else:
-                self._odd_emit(first, second, stream)
-
-        return emit
-
-    def _odd_emit(self, *values: Any) -> None:
-        """Sort out a call with one value more than there are fields: it may be the stream."""
-        default = self.streams[DEFAULT_STREAM]
-        default.add(values[:-1] if values[-1] == DEFAULT_STREAM else values)
+    def hint(self, error: Exception) -> str:
+        """Explain an error of a quick ``emit``, whose own text does not speak of fields."""
+        quick = "list.append()" in str(error) or _emit_two.__name__ in str(error)
+        if not isinstance(error, TypeError) or not quick or len(self._only_columns()) not in (1, 2):
+            return ""
+        names = self.streams[DEFAULT_STREAM].shape.names
+        return (
+            f" (if this was emit: {self._component.name!r} has one stream, and emit takes "
+            f"{len(names)} values: {', '.join(names)})"
+        )
 
     def emit_with_id(self, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM) -> None:
         """Take one tuple of a spout, with an id to be acknowledged."""

@@ -33,10 +33,12 @@ class Refusals:
         self._policy: OnError = component.options.on_error
         self._file: IO[bytes] | None = None
 
-    def tuple_failed(self, values: dict[str, Any], error: Exception, call: Any) -> None:
+    def tuple_failed(
+        self, values: dict[str, Any], error: Exception, call: Any, hint: str = ""
+    ) -> None:
         """Raise, or note and go on, after a component raised on a tuple."""
         text = ", ".join(f"{name}={shorten(value, 80)}" for name, value in values.items())
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}{hint}"
         if self._policy == "fail":
             raise self._error(reason, shorten_text(text), call) from error
         self._counter.errors += 1

@@ -168,7 +168,7 @@ class BoltTask(Task):
         self._held.pop(id(t), None)
         self.failed_rows.add(row)
         values = self._block.batch[row : row + 1].to_pylist()[0]
-        self.refusals.tuple_failed(values, error, self.body.process)
+        self.refusals.tuple_failed(values, error, self.body.process, self._outputs.hint(error))
 
     def _holding(self, tuples: Iterable[Tuple], block: Block) -> Iterator[Tuple]:
         """Keep each tuple until the bolt acknowledges it."""
