@@ -116,6 +116,16 @@ class FailsSome(Bolt):
         self.emit(t.n)
 
 
+class LastTaskFails(Bolt):
+    """Lets tuples fail at the last task only, and sends nothing that could hold them open."""
+
+    outputs = ("n",)
+
+    def process(self, t) -> None:
+        if self.context.task == self.context.degree - 1 and t.n % 4 == 1:
+            self.fail(t)
+
+
 class KeepsUntilTick(Bolt):
     """Acknowledges odd numbers at the next tick, and lets the others fail there."""
 
@@ -198,6 +208,12 @@ def fails_in_one_branch() -> Topology:
     made.bolt("good", Pass()).shuffle("numbers")
     made.bolt("bad", RaisesAtFirst([4, 7]), on_error="skip", degree=2).shuffle("numbers")
     return made.build("good", "bad")
+
+
+def fails_at_one_of_all_tasks() -> Topology:
+    made = Builder()
+    made.bolt("it", LastTaskFails(), degree=3).all("numbers")
+    return made.build("it")
 
 
 def with_bolt(bolt: Bolt, **options: Any) -> Topology:
@@ -292,6 +308,13 @@ CASES = [
             ),
             AnyOrder("out-good", range(COUNT)),
         ),
+        needs=NEEDS,
+    ),
+    Case(
+        "a tuple for all tasks fails when one of them lets it fail",
+        fails_at_one_of_all_tasks,
+        {},
+        (AnyOrder("log", [(n, "fail" if n % 4 == 1 else "ack") for n in range(COUNT)]),),
         needs=NEEDS,
     ),
     Case(

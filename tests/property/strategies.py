@@ -127,7 +127,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return (type(value), frozenset(map(plain, value)))
     if isinstance(value, dict):
-        return (dict, *sorted(((plain(k), plain(v)) for k, v in value.items()), key=repr))
+        return (dict, len(value), frozenset((plain(k), plain(v)) for k, v in value.items()))
     return (type(value), value)
 
 

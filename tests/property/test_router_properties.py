@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from property.strategies import KEY_COLUMNS, arrays, content, numbers
@@ -189,12 +189,10 @@ def test_keys_with_a_place_of_their_own_go_there_and_the_others_stay(
     stream: list[Block], tasks: int, data: st.DataObject
 ) -> None:
     keys = {canonical(value) for block in stream for value in block.batch.column("a").to_pylist()}
-    ordered = sorted(keys, key=encode_key)
-    moved = (
-        data.draw(st.dictionaries(st.sampled_from(ordered), st.integers(0, tasks - 1)))
-        if (ordered)
-        else {}
-    )
+    # Keys with one hash are routed alike: -2**63 and 2**63 are the same 64 bits.
+    assume(len({hash_key(key) for key in keys}) == len(keys))
+    places = st.integers(0, tasks - 1)
+    moved = {key: data.draw(places) for key in sorted(keys, key=encode_key)[::2]}
     before = RoutingTable.even(tasks)
     after = before.with_keys(moved)
     assert (after.epoch, after.places) == (before.epoch + 1, tasks)
