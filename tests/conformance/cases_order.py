@@ -136,10 +136,19 @@ def several_after_a_scattering_stateless_bolt() -> Topology:
     return to_sink(passed.key_by("all").running_count(degree=2).select("all", "n", "count"))
 
 
+class Even(Bolt):
+    outputs = {"n": int}
+
+    def process(self, t) -> None:
+        if t.n % 2 == 0:
+            self.emit(t.n)
+
+
 def joined_before_a_running_count() -> Topology:
     """Branches meet, without a promise of their own, upstream of an operator that needs order."""
     source = numbers("sender")
-    joined = source.merge(source.map(lambda n: n + 100), source.filter(lambda n: n % 2 == 0))
+    counted = source.map(lambda n: n + 100).tally("seen", key="n")
+    joined = source.merge(counted, source.through("even", Even()))
     named = joined.map(lambda n: n).extend(all=lambda n: "all").select("all", "n")
     return to_sink(named.key_by("all").running_count())
 

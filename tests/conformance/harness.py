@@ -9,7 +9,6 @@ A new runtime needs one entry in RUNTIMES.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -272,8 +271,3 @@ class Counts:
             chosen = seen.metrics.component(self.component)
         found = {name: getattr(chosen, name) for name in self.values}
         assert found == dict(self.values)
-
-
-def renamed(case: Case, prefix: str) -> Case:
-    """Give a case a longer name."""
-    return dataclasses.replace(case, name=f"{prefix}: {case.name}")
