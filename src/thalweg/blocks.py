@@ -138,7 +138,8 @@ def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """Give columns of nothing but nulls, whose type was not known yet, the type of the others."""
     if all(batch.schema.equals(batches[0].schema) for batch in batches):
         return batches
-    schema = pa.unify_schemas([batch.schema for batch in batches])
+    schemas = [batch.schema for batch in batches]
+    schema = pa.unify_schemas(schemas, promote_options="permissive")
     return [batch.cast(schema) for batch in batches]
 
 

@@ -99,9 +99,11 @@ def _to_plain(value: Any) -> Any:
         if all(type(key) is str for key in value):
             return {key: _to_plain(part) for key, part in value.items()}
         return _ext(_MAP, [[_to_plain(key), _to_plain(part)] for key, part in value.items()])
-    for kind, code in ((tuple, _TUPLE), (set, _SET), (frozenset, _FROZENSET)):
-        if type(value) is kind:
-            return _ext(code, [_to_plain(part) for part in value])
+    if type(value) is tuple:
+        return _ext(_TUPLE, [_to_plain(part) for part in value])
+    if type(value) in (set, frozenset):  # in a fixed order, so that equal sets give equal bytes
+        parts = sorted((_to_plain(part) for part in value), key=msgspec.msgpack.encode)
+        return _ext(_SET if type(value) is set else _FROZENSET, parts)
     if isinstance(value, dt.date | dt.time | dt.timedelta):
         return write_moment(value)
     kind_name = "declare it" if dataclasses.is_dataclass(value) else "not a plain value"

@@ -232,7 +232,7 @@ class Shape:
             raise self._refused(index, str(misfit)) from misfit
         except pa.ArrowException as error:
             raise self._refused(index, f"{column.type}: {error}") from error
-        if wanted is None and len(made.array) and not pa.types.is_null(made.array.type):
+        if wanted is None and len(made.array) and _is_settled(made.array.type):
             self.types[index] = made.array.type
         return made
 
@@ -241,8 +241,9 @@ class Shape:
             column = column.combine_chunks()
         if not isinstance(column, pa.Array):
             return columns.column(column, wanted)
-        same_type = wanted is None or column.type == wanted
-        return Column(column if same_type else column.cast(wanted), False)
+        if wanted is None:
+            wanted = _VIEWS.get(column.type, column.type)
+        return Column(column if column.type == wanted else column.cast(wanted), False)
 
     def _refused(self, index: int, got: str) -> SchemaError:
         name, wanted = self.names[index], self.types[index]
@@ -254,3 +255,14 @@ class Shape:
                 hint=f"convert the value, or declare the type, for example {{{name!r}: float}}",
             )
         )
+
+
+# Arrow's kernels do not take rows of views yet, so streams have none.
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
+def _is_settled(type_: pa.DataType) -> bool:
+    """Say whether values have shown a type completely: an empty list does not show its parts."""
+    if pa.types.is_nested(type_) and not pa.types.is_dictionary(type_):
+        return all(_is_settled(type_.field(i).type) for i in range(type_.num_fields))
+    return not pa.types.is_null(type_)

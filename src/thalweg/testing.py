@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
-from thalweg.clock import ManualClock, seconds
+from thalweg.clock import Clock, ManualClock, seconds
 from thalweg.components import BlockSpout
 from thalweg.config import Options
 from thalweg.connectors.memory import Shared, collect, fitting_batch
@@ -65,7 +65,10 @@ class MarkedSource(Shared, BlockSpout):
         self._until: float | None = None
 
     def next_block(self, limit: int) -> pa.RecordBatch | None:
-        """Take items up to the next marker, and obey it."""
+        """Take items up to the next marker, and obey it; all of them go to the first task."""
+        if self.context.task > 0:
+            self.finish()
+            return None
         if self._paused():
             return None
         start = at = self._position[0]
@@ -113,7 +116,7 @@ class Outcome:
 
     outputs: dict[str, list[Tuple]]
     result: Result
-    clock: ManualClock = field(default_factory=ManualClock)
+    clock: Clock
 
     def table(self, name: str) -> dict[Any, Any]:
         """Give a table as a dictionary."""
@@ -132,13 +135,12 @@ def run_inline(
     for name in given:
         if not topology.component(name).is_spout:
             raise UsageError(explain(f"input {name!r}", expected="the name of a source"))
-    clock = ManualClock()
     outputs: dict[str, list[Tuple]] = {}
     prepared = tuple(_replaced(c, given, outputs) for c in topology)
     listeners = tuple(_listeners(topology, outputs))
-    chosen = runtime or Inline(clock=clock)
+    chosen = runtime or Inline(clock=ManualClock())
     result = chosen.run(replace(topology, components=prepared + listeners), run or Run())
-    return Outcome(outputs, result, clock)
+    return Outcome(outputs, result, chosen.clock)
 
 
 def _replaced(

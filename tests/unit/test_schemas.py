@@ -89,6 +89,19 @@ def test_the_first_values_fix_the_type_of_a_stream():
         shape.batch([[1, 2.5]])
 
 
+def test_an_empty_list_does_not_fix_the_type_of_its_parts():
+    shape = Shape(fields(["x"]))
+    assert shape.batch([[[]]]).column("x").to_pylist() == [[]]
+    assert shape.types == [None]
+    shape.batch([[[2]]])
+    assert shape.fields.describe() == "x: list<item: int64>"
+
+
+def test_views_become_plain_text():
+    batch = pa.record_batch({"x": pa.array(["a"], pa.string_view())})
+    assert Shape(fields(["x"])).conform(batch).schema.field("x").type == pa.string()
+
+
 def test_a_misfit_names_value_and_row():
     shape = Shape(fields({"word": str}), "stream")
     with pytest.raises(SchemaError, match=r"got row 2: 7 \(int\)"):

@@ -114,6 +114,13 @@ def test_plain_values_come_back_as_they_were(value):
     assert type(again) is type(value)
 
 
+def test_equal_sets_give_equal_bytes():
+    codec = MsgpackCodec()
+    words = [f"word{i}" for i in range(50)]
+    assert codec.encode(set(words)) == codec.encode(set(words[::-1]))
+    assert codec.encode(frozenset(words)) == codec.encode(frozenset(words[::-1]))
+
+
 def test_declared_types_come_back_as_themselves():
     for value in (Cart(["a"], 2.5), Seen({"p"})):
         codec = MsgpackCodec(type(value))

@@ -46,6 +46,17 @@ def test_a_pause_lets_time_pass_on_the_manual_clock():
     assert clock.now() == pytest.approx(10, abs=0.2)
 
 
+def test_the_clock_of_the_run_is_given_back():
+    clock = ManualClock()
+    assert run_inline(doubled(source([1])), runtime=tw.Inline(clock=clock)).clock is clock
+
+
+def test_a_marked_source_has_one_task_that_reads():
+    flow = tw.Flow("t")
+    flow.source("s", source([1, EOF, 2]), fields=["x"], degree=2).sink("out", tw.stdout())
+    assert [t.x for t in run_inline(flow.build()).outputs["out"]] == [1]
+
+
 def test_inputs_for_something_that_is_no_source():
     with pytest.raises(tw.UsageError, match="the name of a source"):
         run_inline(doubled(tw.items([])), {"map-1": [1]})
