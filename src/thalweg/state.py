@@ -20,9 +20,9 @@ import msgspec
 
 from thalweg.codecs import Codec, MsgpackCodec
 from thalweg.errors import StateError, explain
-from thalweg.keys import KEY_GROUPS, Key, canonical, decode_key, encode_key, hash_key
+from thalweg.hashing import KEY_GROUPS, hash_key
+from thalweg.keys import Key, canonical, decode_key, encode_key
 
-#: One key and its value, both as bytes: what snapshots and moves consist of.
 Entry = tuple[bytes, bytes]
 
 # Keys of these types are their own canonical form, and a dictionary takes them as they are.

@@ -16,6 +16,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "errors",
         "events",
         "expressions",
+        "hashing",
         "keys",
         "metrics",
         "schemas",

@@ -25,18 +25,8 @@ from property.strategies import (
     plain,
 )
 from thalweg.errors import StateError
-from thalweg.keys import (
-    canonical,
-    decode_key,
-    encode_key,
-    hash_columns,
-    hash_key,
-    key_arrays,
-    key_groups,
-    key_values,
-)
-
-# --- when two keys are the same ----------------------------------------------------------------
+from thalweg.hashing import hash_columns, hash_key, key_groups
+from thalweg.keys import canonical, decode_key, encode_key, key_arrays, key_values
 
 
 def kind(key: Any) -> str:
@@ -187,7 +177,7 @@ def test_hashes_are_frozen(key: Any, expected: int) -> None:
 _PRINT_HASHES = """
 import sys, json
 from property.test_key_properties import HASHES
-from thalweg.keys import hash_key
+from thalweg.hashing import hash_key
 print(json.dumps([hash_key(key) for key, _ in HASHES]))
 """
 

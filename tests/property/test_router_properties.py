@@ -17,7 +17,8 @@ from thalweg import groupings
 from thalweg.blocks import Block, Origin, merge, positions_of
 from thalweg.errors import ThalwegError
 from thalweg.groupings import Grouping
-from thalweg.keys import canonical, encode_key, hash_key
+from thalweg.hashing import hash_key
+from thalweg.keys import canonical, encode_key
 from thalweg.routing.routers import KeyRouter, Router, make_router
 from thalweg.routing.table import RoutingTable
 

@@ -32,7 +32,8 @@ from property.strategies import (
 from thalweg.blocks import Block
 from thalweg.codecs import ArrowCodec, MsgpackCodec
 from thalweg.errors import StateError
-from thalweg.keys import canonical, encode_key, hash_key
+from thalweg.hashing import hash_key
+from thalweg.keys import canonical, encode_key
 from thalweg.state import MemoryState
 
 # --- codecs ------------------------------------------------------------------------------------

@@ -7,15 +7,13 @@ import pyarrow as pa
 import pytest
 
 from thalweg.errors import StateError
+from thalweg.hashing import hash_columns, hash_key, key_groups
 from thalweg.keys import (
     canonical,
     decode_key,
     encode_key,
-    hash_columns,
-    hash_key,
     is_plain,
     key_arrays,
-    key_groups,
     key_values,
     refusal,
 )

@@ -15,7 +15,8 @@ from thalweg import groupings
 from thalweg.blocks import Block, Rows
 from thalweg.errors import StateError, ThalwegError, explain
 from thalweg.groupings import CustomGrouping, Grouping
-from thalweg.keys import Hashes, hash_columns, refusal
+from thalweg.hashing import Hashes, hash_columns
+from thalweg.keys import refusal
 from thalweg.routing.table import RoutingTable
 
 

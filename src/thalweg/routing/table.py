@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.errors import ThalwegError, explain
-from thalweg.keys import KEY_GROUPS, Hashes, Key, hash_key, key_groups
+from thalweg.hashing import KEY_GROUPS, Hashes, hash_key, key_groups
+from thalweg.keys import Key
 
 Places = npt.NDArray[np.int64]
 

@@ -21,7 +21,7 @@ from thalweg.errors import UsageError, explain
 from thalweg.events import Progress, RunFinished, RunStarted
 from thalweg.execution import Result, Run
 from thalweg.groupings import LocalOrShuffle
-from thalweg.keys import KEY_GROUPS
+from thalweg.hashing import KEY_GROUPS
 from thalweg.metrics import Counter, LatencySketch, Snapshot
 from thalweg.ordering import Arrival, interleave, ordered, rejoin, traced
 from thalweg.routing.routers import Router, make_router
