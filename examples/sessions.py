@@ -11,6 +11,7 @@ Settings: clicks (how many), users, gap (seconds without a click that end a sess
 """
 
 import random
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -88,8 +89,18 @@ class Summary(tw.Bolt):
         users = len({user for user, _, _ in self.sessions})
         print(f"{count:,} sessions of {users:,} users, {pages / max(1, count):.1f} pages each")
         print(f"\n{'user':<10} {'pages':>5} {'duration':>10}   the ten longest")
+        block = drawn("▪", "#")
         for user, pages, minutes in sorted(self.sessions, key=lambda s: (-s[2], s[0]))[:10]:
-            print(f"{user:<10} {pages:>5} {minutes:>6.1f} min   {'▪' * min(pages, 40)}")
+            print(f"{user:<10} {pages:>5} {minutes:>6.1f} min   {block * min(pages, 40)}")
+
+
+def drawn(text: str, plain: str) -> str:
+    """Give the text, or the plain one where standard output does not know its letters."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return plain
+    return text
 
 
 def sessions(settings: Mapping[str, str]) -> tw.TopologyBuilder:

@@ -11,6 +11,7 @@ hashtag come from one region), and a ranking of a table at intervals. Try:
 Settings: posts, regions, hashtags, skew, correlation, drift_every, seed.
 """
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,9 +66,21 @@ class Regions(tw.Bolt):
 
 def print_board(title: str, rows: list[tuple[str, int]]) -> None:
     """Print a title and one bar per row, in one piece so that nothing comes between."""
+    block, rule = drawn("█", "#"), drawn("─", "-")
     most = max((count for _, count in rows), default=1)
-    lines = [f"  {name:<18} {count:>11,}  {'█' * round(32 * count / most)}" for name, count in rows]
-    print("\n".join(["", title, "─" * 66, *lines]), flush=True)
+    lines = [
+        f"  {name:<18} {count:>11,}  {block * round(32 * count / most)}" for name, count in rows
+    ]
+    print("\n".join(["", title, rule * 66, *lines]), flush=True)
+
+
+def drawn(text: str, plain: str) -> str:
+    """Give the text, or the plain one where standard output does not know its letters."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return plain
+    return text
 
 
 if __name__ == "__main__":

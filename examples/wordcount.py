@@ -8,6 +8,7 @@ and a sink that speaks when all is done. Try:
     thalweg describe examples/wordcount.py
 """
 
+import sys
 from typing import Any
 
 import thalweg as tw
@@ -76,10 +77,20 @@ class Report(tw.Bolt):
 
     def process_end(self) -> None:
         top = sorted(self.counts.items(), key=lambda pair: (-pair[1], pair[0]))[:10]
+        block = drawn("█", "#")
         most = max(self.counts.values(), default=1)
         print(f"{len(self.counts)} different words, {sum(self.counts.values()):,} in all")
         for rank, (word, count) in enumerate(top, 1):
-            print(f"{rank:4}  {word:<10} {count:>8,}  {'█' * round(30 * count / most)}")
+            print(f"{rank:4}  {word:<10} {count:>8,}  {block * round(30 * count / most)}")
+
+
+def drawn(text: str, plain: str) -> str:
+    """Give the text, or the plain one where standard output does not know its letters."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return plain
+    return text
 
 
 builder = tw.TopologyBuilder("wordcount")

@@ -6,13 +6,14 @@ A component's *body* is one of these objects. Each task works on its own copy of
 
 from __future__ import annotations
 
+import copy
 import enum
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import pyarrow as pa
 
@@ -101,6 +102,8 @@ class TaskContext:
     stop: Callable[[], None] = _ignore_stop
     #: Values given with --set.
     settings: Mapping[str, str] = field(default_factory=dict)
+    #: Whether tuples that fail are refused and the run goes on (on_error is not "fail").
+    tolerant: bool = False
     #: Call with (row, error): raises, or notes the error as the component's policy says.
     refuse: Callable[[int, Exception], None] = _raise_error
     #: Call with (raw record, reason) for input that cannot be read; policies as above.
@@ -139,12 +142,20 @@ class Body:
         )
 
 
+class Shared:
+    """For bodies whose tasks share what they refer to (functions, lists): a shallow copy each."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)
+
+
 class Spout(Body):
     """A source that emits tuples when asked.
 
     ``next_tuple`` emits none, one or several tuples; after ``finish()`` it is not asked again.
     A tuple emitted with an ``id`` is tracked: ``ack(id)`` follows when all that stems from it has
-    been processed, ``fail(id)`` when some of it failed.
+    been processed, ``fail(id)`` when some of it failed. Replays are emitted in ``fail``, or later
+    in ``next_tuple`` by a spout that calls ``finish`` only when nothing is open any more.
     """
 
     def next_tuple(self) -> None:
@@ -262,15 +273,23 @@ class BlockBolt(_BoltBody):
     """An operator on whole record batches.
 
     ``values(field)`` gives a column of the block at hand as Python values, converted once.
+    With ``by_row`` a block whose result does not fit its fields is processed again row by row, to
+    refuse only the rows that are to blame; otherwise the whole block is refused.
 
     What ``process_block`` returns goes to the default stream. ``parents`` names for each output row
     the input row it stems from; without it, outputs of equal length stem row from row, others from
     the block as a whole.
     """
 
+    by_row: ClassVar[bool] = False
+
     def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Handle one record batch."""
         raise NotImplementedError
+
+    def send(self, columns: Sequence[Any], parents: Rows, stream: str = DEFAULT_STREAM) -> None:
+        """Send columns; a row that does not fit refuses the tuple it stems from, and no other."""
+        self._not_running("send")
 
     def values(self, name: str) -> list[Any]:
         """Give a column of the block at hand as Python values; not to be changed."""

@@ -79,11 +79,32 @@ class Expression:
         floats = divisor.call("cast", options=pc.CastOptions.safe(pa.float64()))
         return self.call("divide", floats)
 
+    def __radd__(self, other: Any) -> Expression:
+        return lit(other) + self
+
+    def __rsub__(self, other: Any) -> Expression:
+        return lit(other) - self
+
+    def __rmul__(self, other: Any) -> Expression:
+        return lit(other) * self
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return lit(other) / self
+
+    def __neg__(self) -> Expression:
+        return self.call("negate_checked")
+
     def __and__(self, other: Any) -> Expression:
         return self.call("and_kleene", other)
 
     def __or__(self, other: Any) -> Expression:
         return self.call("or_kleene", other)
+
+    def __rand__(self, other: Any) -> Expression:
+        return lit(other) & self
+
+    def __ror__(self, other: Any) -> Expression:
+        return lit(other) | self
 
     def __invert__(self) -> Expression:
         return self.call("invert")

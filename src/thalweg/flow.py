@@ -12,9 +12,11 @@ Fields(hashtag: string, count: int64)
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -192,7 +194,7 @@ class Stream:
                 )
         origins = self.origins + tuple(origin for other in others for origin in other.origins)
         types = zip(*(stream.fields.types for stream in (self, *others)), strict=True)
-        agreed = tuple(kinds[0] if len(set(kinds)) == 1 else None for kinds in types)
+        agreed = tuple(map(_agreed, types))
         return replace(self, origins=origins, fields=Fields(self.fields.names, agreed))
 
     # --- keyed -------------------------------------------------------------------------------
@@ -292,7 +294,7 @@ class KeyedStream:
     def sum(self, table: str, field: str, *, into: str = "sum", **options: Any) -> Stream:
         """Add up a field per key; sends changed sums once per block."""
         self.stream._check_fields([field], table)
-        outputs = self._result(into, self.stream.fields.type_of(field))
+        outputs = self._result(into, _wide(self.stream.fields.type_of(field)))
         return self._table(table, keyed.Sum(table, field, outputs), options)
 
     def reduce(
@@ -300,7 +302,7 @@ class KeyedStream:
     ) -> Stream:
         """Combine the values of a field per key, two by two; the order must not matter."""
         self.stream._check_fields([field], table)
-        outputs = self._result(into or field, self.stream.fields.type_of(field))
+        outputs = self._result(into or field, _wide(self.stream.fields.type_of(field)))
         made = keyed.Reduce(table, Call(function, (field,)), lambda: keyed.MISSING, outputs)
         return self._table(table, made, options)
 
@@ -343,6 +345,14 @@ class KeyedStream:
         if isinstance(logic, type):
             made.state_type = logic
         return self._running("stateful", made, options)
+
+    def through(self, name: str, bolt: AnyBolt, **options: Any) -> Stream:
+        """Put a bolt of yours into the chain; each of its tasks gets all tuples of its keys."""
+        return self.stream.through(name, bolt, **options)
+
+    def sink(self, name: str, sink: AnyBolt, **options: Any) -> None:
+        """End the stream in a sink; each of its tasks gets all tuples of its keys."""
+        self.stream.sink(name, sink, **options)
 
     def _result(self, into: str, type_: pa.DataType | None = None) -> Fields:
         return _beside_key(self.stream.fields.select(self.key), Fields((into,), (type_,)), into)
@@ -390,13 +400,38 @@ def _class_step(logic: type) -> Function:
 def _starter(start: Any, where: str) -> Callable[[], Any]:
     if callable(start):
         return start
-    if isinstance(start, list | dict | set | bytearray):
+    if not _is_immutable(start):
         raise TopologyError(
             explain(
                 f"start of {where!r}",
                 expected="a value that cannot change, or a function that makes one",
                 got=shorten(start),
-                hint=f"give {type(start).__name__} itself instead of an object",
+                hint=f"give {type(start).__name__} itself, or a lambda, instead of an object",
             )
         )
     return lambda: start
+
+
+def _is_immutable(value: Any) -> bool:
+    if isinstance(value, tuple | frozenset):
+        return all(map(_is_immutable, value))
+    return value is None or isinstance(value, _IMMUTABLE)
+
+
+_IMMUTABLE = (bool, int, float, complex, str, bytes, Decimal, dt.date, dt.time, dt.timedelta)
+
+
+def _agreed(types: tuple[pa.DataType | None, ...]) -> pa.DataType | None:
+    """Give the type that all of these fit into; None when that is to be learnt."""
+    if len(set(types)) == 1:
+        return types[0]
+    return pa.int64() if all(t is not None and pa.types.is_integer(t) for t in types) else None
+
+
+def _wide(type_: pa.DataType | None) -> pa.DataType | None:
+    """Give the type that holds sums of many values of a type."""
+    if type_ is None or pa.types.is_decimal(type_):
+        return None
+    if pa.types.is_integer(type_) or pa.types.is_boolean(type_):
+        return pa.int64()
+    return pa.float64() if pa.types.is_floating(type_) else type_

@@ -24,6 +24,11 @@ class CustomGrouping(Protocol):
         """Give the index of the receiving task for each row."""
 
 
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Take one name, or several in any sequence."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 @dataclass(frozen=True)
 class Shuffle:
     """Evenly, in turn."""
@@ -39,12 +44,19 @@ class Fields:
     names: tuple[str, ...]
     bounds: tuple[Any, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _names(self.names))
+        object.__setattr__(self, "bounds", tuple(self.bounds))
+
 
 @dataclass(frozen=True)
 class PartialKey:
     """By key with two choices, the less loaded one taken; the receiver must be able to merge."""
 
     names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _names(self.names))
 
 
 @dataclass(frozen=True)

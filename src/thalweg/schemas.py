@@ -88,7 +88,7 @@ def fields(spec: Any) -> Fields:
     if isinstance(spec, str):
         return Fields((spec,), (None,))
     if isinstance(spec, pa.Schema):
-        return Fields(tuple(spec.names), tuple(spec.types))
+        return Fields(tuple(spec.names), tuple(map(arrow_type, spec.types)))
     if isinstance(spec, Mapping):
         return Fields(tuple(spec), tuple(arrow_type(type_) for type_ in spec.values()))
     if isinstance(spec, type):
@@ -129,7 +129,7 @@ def arrow_type(annotation: Any) -> pa.DataType | None:
     DataType(string)
     """
     if isinstance(annotation, pa.DataType):
-        return annotation
+        return columns.plain_type(annotation)
     if annotation in (Any, object, None):
         return None
     if annotation in _ARROW_TYPES:
@@ -205,6 +205,20 @@ class Shape:
                 lists[name] = column
         return pa.RecordBatch.from_arrays(arrays, names=self.names), lists
 
+    def misfits(
+        self, given: Sequence[Any], start: int = 0, stop: int | None = None
+    ) -> dict[int, SchemaError]:
+        """Find the rows that do not fit, by halves because there are few, with the reasons."""
+        stop = len(given[0]) if stop is None else stop
+        try:
+            self.make([column[start:stop] for column in given])
+        except SchemaError as error:
+            if stop - start == 1:
+                return {start: error}
+            middle = (start + stop) // 2
+            return self.misfits(given, start, middle) | self.misfits(given, middle, stop)
+        return {}
+
     def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Check a record batch that a user returned; cast where that loses nothing."""
         if not isinstance(batch, pa.RecordBatch):
@@ -230,8 +244,6 @@ class Shape:
             made = self._converted(column, wanted)
         except Misfit as misfit:
             raise self._refused(index, str(misfit)) from misfit
-        except pa.ArrowException as error:
-            raise self._refused(index, f"{column.type}: {error}") from error
         if wanted is None and len(made.array) and _is_settled(made.array.type):
             self.types[index] = made.array.type
         return made
@@ -241,9 +253,7 @@ class Shape:
             column = column.combine_chunks()
         if not isinstance(column, pa.Array):
             return columns.column(column, wanted)
-        if wanted is None:
-            wanted = _VIEWS.get(column.type, column.type)
-        return Column(column if column.type == wanted else column.cast(wanted), False)
+        return Column(columns.cast(column, wanted or columns.plain_type(column.type)), False)
 
     def _refused(self, index: int, got: str) -> SchemaError:
         name, wanted = self.names[index], self.types[index]
@@ -252,13 +262,23 @@ class Shape:
                 f"field {name!r} of {self.subject}",
                 expected="values of one type" if wanted is None else str(wanted),
                 got=got,
-                hint=f"convert the value, or declare the type, for example {{{name!r}: float}}",
+                hint=_hint(name, wanted),
             )
         )
 
 
-# Arrow's kernels do not take rows of views yet, so streams have none.
-_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+def column_rows(column: Any, rows: Any) -> Any:
+    """Take some rows of a column, a list of values or an Arrow array."""
+    if isinstance(column, pa.Array):
+        return column.take(pa.array(rows, pa.int64()))
+    return [column[row] for row in rows]
+
+
+def _hint(name: str, wanted: pa.DataType | None) -> str:
+    if wanted is not None and pa.types.is_timestamp(wanted):
+        zone = "pa.timestamp('us')" if wanted.tz else "pa.timestamp('us', 'UTC')"
+        return f"for times {'without' if wanted.tz else 'with'} a zone declare {{{name!r}: {zone}}}"
+    return f"convert the value, or declare the type, for example {{{name!r}: float}}"
 
 
 def _is_settled(type_: pa.DataType) -> bool:

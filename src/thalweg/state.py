@@ -30,11 +30,10 @@ _SIMPLE = frozenset([str, int, bytes, type(None)])
 _ENTRIES = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]])
 
 
-class PlainState:
-    """A dictionary that knows how to write itself down.
+class MemoryState:
+    """A dictionary that knows what a key is, and how to write itself down.
 
-    For keys of types that a dictionary tells apart as we do: text, bytes, whole numbers, dates.
-    ``get`` and ``put`` are called for every tuple, so there is nothing in them.
+    ``get`` and ``put`` are called for every tuple, so there is next to nothing in them.
     """
 
     __slots__ = ("_codec", "_groups", "_values")
@@ -46,15 +45,15 @@ class PlainState:
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Give the value of a key."""
-        return self._values.get(key, default)
+        return self._values.get(key if type(key) in _SIMPLE else canonical(key), default)
 
     def put(self, key: Key, value: Any) -> None:
         """Set the value of a key."""
-        self._values[key] = value
+        self._values[key if type(key) in _SIMPLE else canonical(key)] = value
 
     def delete(self, key: Key) -> None:
         """Forget a key; one that is not there is no error."""
-        self._values.pop(key, None)
+        self._values.pop(canonical(key), None)
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Any]:
         """Give the values of those keys that have one."""
@@ -106,24 +105,6 @@ class PlainState:
         self._values.clear()
         for data in snapshot.values():
             self.load(unpack(data))
-
-
-class MemoryState(PlainState):
-    """State for keys of any kind: brings them into canonical form first."""
-
-    __slots__ = ()
-
-    def get(self, key: Key, default: Any = None) -> Any:
-        """Give the value of a key."""
-        return self._values.get(key if type(key) in _SIMPLE else canonical(key), default)
-
-    def put(self, key: Key, value: Any) -> None:
-        """Set the value of a key."""
-        self._values[key if type(key) in _SIMPLE else canonical(key)] = value
-
-    def delete(self, key: Key) -> None:
-        """Forget a key; one that is not there is no error."""
-        self._values.pop(canonical(key), None)
 
 
 def pack(entries: list[Entry]) -> bytes:

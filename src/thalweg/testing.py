@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.clock import Clock, ManualClock, seconds
-from thalweg.components import BlockSpout
+from thalweg.components import BlockSpout, Shared
 from thalweg.config import Options
-from thalweg.connectors.memory import Shared, collect, fitting_batch
+from thalweg.connectors.memory import collect, fitting_batch
 from thalweg.errors import Aborted, UsageError, explain
 from thalweg.execution import Result, Run
 from thalweg.groupings import Global

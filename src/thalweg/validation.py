@@ -6,8 +6,10 @@ import difflib
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
+import pyarrow as pa
+
 from thalweg import keys
-from thalweg.components import Kind
+from thalweg.components import BlockSpout, Kind
 from thalweg.config import ORDERS, OrderName
 from thalweg.errors import TopologyError, explain, locate
 from thalweg.groupings import Custom, CustomGrouping, Direct, LoadAware, PartialKey, describe
@@ -63,6 +65,7 @@ def _check_component(component: Component) -> None:
                 explain(f"stream {stream!r} of {component.name!r}", expected="at least one field")
             )
     if component.is_spout:
+        _check_block_spout(component, subject)
         return
     if not component.inputs:
         raise TopologyError(
@@ -79,6 +82,18 @@ def _check_component(component: Component) -> None:
             raise TopologyError(
                 explain(f"input {pair[0]!r} of {subject}", expected="to be read once", got="twice")
             )
+
+
+def _check_block_spout(component: Component, subject: str) -> None:
+    if isinstance(component.body, BlockSpout) and len(component.outputs) > 1:
+        raise TopologyError(
+            explain(
+                subject,
+                expected="one stream, because it is a BlockSpout",
+                got=str(list(component.outputs)),
+                hint="use a Spout, or one BlockSpout for each stream",
+            )
+        )
 
 
 def _check_input(component: Component, input_: Input, by_name: Mapping[str, Component]) -> None:
@@ -144,7 +159,10 @@ def _check_grouping(component: Component, input_: Input, source: Component) -> N
 
 
 def _check_bounds(grouping: FieldsGrouping, subject: str, where: str) -> None:
-    ordered = all(a < b for a, b in zip(grouping.bounds, grouping.bounds[1:], strict=False))
+    try:
+        ordered = all(a < b for a, b in zip(grouping.bounds, grouping.bounds[1:], strict=False))
+    except TypeError:  # bounds of different types
+        ordered = False
     if len(grouping.names) != 1 or not ordered:
         raise TopologyError(
             explain(subject, where, "one field, and bounds that grow", repr(grouping.bounds))
@@ -180,13 +198,31 @@ def _check_keys(component: Component, by_name: Mapping[str, Component]) -> None:
     _check_same_keys(subject, types)
 
 
-def _check_same_keys(subject: str, types: Mapping[str, tuple[object, ...]]) -> None:
-    known = {name: kinds for name, kinds in types.items() if None not in kinds}
-    if len(set(map(len, types.values()))) > 1 or len(set(known.values())) > 1:
-        shown = {name: [str(kind) for kind in kinds] for name, kinds in types.items()}
+def _check_same_keys(subject: str, types: Mapping[str, tuple[pa.DataType | None, ...]]) -> None:
+    known = {tuple(map(_key_kind, given)) for given in types.values() if None not in given}
+    if len(set(map(len, types.values()))) > 1 or len(known) > 1:
+        shown = {name: [str(type_) for type_ in given] for name, given in types.items()}
         raise TopologyError(
             explain(subject, expected="keys of the same types on all inputs", got=str(shown))
         )
+
+
+def _key_kind(type_: pa.DataType) -> object:
+    """Give what types whose values can be the same key have in common (see thalweg.keys)."""
+    types = pa.types
+    if types.is_dictionary(type_):
+        return _key_kind(type_.value_type)
+    if types.is_boolean(type_) or types.is_integer(type_) or types.is_floating(type_):
+        return "number"
+    if keys.is_bytes_like(type_):
+        return "text" if keys.is_text(type_) else "bytes"
+    if types.is_timestamp(type_):
+        return "instant" if type_.tz else "timestamp"
+    if types.is_date(type_):
+        return "date"
+    if types.is_time(type_):
+        return "time"
+    return "duration" if types.is_duration(type_) else type_
 
 
 def _check_tables(components: Sequence[Component]) -> None:

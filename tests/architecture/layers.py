@@ -44,7 +44,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "policies and protocols": ("control", "migration"),
     "runtimes": ("runtimes",),
-    "what people touch": ("", "bench", "cli", "dashboard", "drawing", "testing"),
+    "what people touch": ("", "__main__", "bench", "cli", "dashboard", "drawing", "testing"),
 }
 
 #: Designed, not written yet.

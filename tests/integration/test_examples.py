@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -69,3 +70,17 @@ def test_sessions_take_in_every_click() -> None:
     assert run(COMMAND, "run", "examples/sessions.py", *settings).startswith(
         "5 sessions of 5 users, 100.0 pages each"
     )
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_example_prints_in_ascii_where_nothing_else_is_known(name: str) -> None:
+    done = subprocess.run(  # noqa: S603 (our own examples)
+        [sys.executable, f"examples/{name}.py"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"##" in done.stdout
+    assert b"\\u" not in done.stdout

@@ -1,12 +1,16 @@
 """The fluent API while it describes: names, fields, and what it refuses."""
 
 import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 import thalweg as tw
 from thalweg.groupings import All
+from thalweg.operators.calls import unpack
+from thalweg.testing import run_inline
 
 
 class Score(NamedTuple):
@@ -166,3 +170,35 @@ def test_functions_of_many_shapes_are_accepted(posts):
 def test_what_makes_no_sense_is_refused_at_once(posts, use, message):
     with pytest.raises(tw.TopologyError, match=message):
         use(posts)
+
+
+class Named(NamedTuple):
+    word: str
+
+
+@dataclass
+class Data:
+    word: str
+
+
+class Struct(msgspec.Struct):
+    word: str
+
+
+@pytest.mark.parametrize("record", [Named, Data, Struct])
+def test_a_record_of_one_field_gives_its_field(flow, record):
+    def shout(region) -> record:
+        return record(region.upper())
+
+    shout.__annotations__["return"] = record
+    flow.source("regions", tw.items(["eu", "us"]), fields={"region": str}).map(shout, name="out")
+    assert [t.word for t in run_inline(flow.build()).outputs["out"]] == ["EU", "US"]
+
+
+@pytest.mark.parametrize("value", [("a",), ["a"], Named("a"), Data("a"), Struct("a")])
+def test_other_results_of_one_field_are_values(value):
+    assert unpack([value], ["other"]) == [[value]]
+
+
+def test_records_and_values_mix():
+    assert unpack([Named("a"), "b"], ["word"]) == [["a", "b"]]

@@ -11,7 +11,7 @@ from thalweg.codecs import ArrowCodec, MsgpackCodec
 from thalweg.errors import StateError
 from thalweg.hashing import hash_key
 from thalweg.keys import NAN
-from thalweg.state import MemoryState, PlainState, pack, unpack
+from thalweg.state import MemoryState, pack, unpack
 
 
 class Cart(msgspec.Struct):
@@ -24,9 +24,9 @@ class Seen:
     pages: set[str]
 
 
-@pytest.fixture(params=[MemoryState, PlainState])
-def state(request):
-    return request.param()
+@pytest.fixture
+def state():
+    return MemoryState()
 
 
 def test_values_are_put_got_and_deleted(state):

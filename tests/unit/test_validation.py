@@ -271,3 +271,61 @@ def test_a_key_type_is_known_for_arrow_schemas():
     builder.add_spout("prices", Prices())
     builder.add_bolt("b", Keyed()).fields("prices", "price")
     refused(builder, r"decimal128\(8, 2\) has no stable hash")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.int32(), pa.int64()),
+        (pa.bool_(), pa.float64()),
+        (pa.string(), pa.large_string()),
+        (pa.string(), pa.dictionary(pa.int32(), pa.string())),
+        (pa.binary(), pa.large_binary()),
+        (pa.date32(), pa.date64()),
+        (pa.timestamp("s"), pa.timestamp("us")),
+        (pa.timestamp("s", "UTC"), pa.timestamp("us", "Europe/Berlin")),
+        (pa.time32("s"), pa.time64("us")),
+        (pa.duration("s"), pa.duration("us")),
+    ],
+)
+def test_keys_of_one_kind_come_together(one, other):
+    two_keys(one, other).build()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.int64(), pa.string()),
+        (pa.string(), pa.binary()),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC")),
+        (pa.timestamp("us"), pa.date32()),
+        (pa.time64("us"), pa.duration("us")),
+    ],
+)
+def test_keys_of_different_kinds(one, other):
+    refused(two_keys(one, other), "keys of the same types on all inputs")
+
+
+def two_keys(one, other):
+    builder = tw.TopologyBuilder("t")
+    for name, type_ in (("one", one), ("other", other)):
+        items = tw.items([])
+        items.outputs = {"k": type_}
+        builder.add_spout(name, items)
+    builder.add_bolt("b", Keyed()).fields("one", "k").fields("other", "k")
+    return builder
+
+
+def test_a_block_spout_with_two_streams():
+    class Two(tw.BlockSpout):
+        outputs = ["a"]
+        streams = {"more": ["b"]}
+
+    builder = tw.TopologyBuilder("t")
+    builder.add_spout("two", Two())
+    refused(builder, r"component 'two' .*Two .*expected one stream.*\['default', 'more'\]")
+
+
+def test_bounds_that_do_not_compare(builder):
+    builder.add_bolt("b", Keyed()).fields("words", "n", bounds=(5, "x"))
+    refused(builder, "bounds that grow")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from thalweg import __version__, drawing
-from thalweg.cli import benches, showing
+from thalweg import __version__
+from thalweg.cli import benches, describing, output
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import load
 from thalweg.cli.running import run_topology
 from thalweg.config import setting
-from thalweg.errors import UsageError, explain
+from thalweg.errors import UsageError
 from thalweg.execution import runtime_names
 
 app = typer.Typer(
@@ -24,6 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -45,7 +44,8 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback o
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"thalweg {__version__}")
+        with reported(debug=False), output.writing():
+            typer.echo(f"thalweg {__version__}")
         raise typer.Exit
 
 
@@ -79,7 +79,7 @@ def run(
 ) -> None:
     """Run a topology until its sources end; Ctrl-C stops it early and finishes cleanly."""
     with reported(debug):
-        given = dict(map(setting, settings or ()))
+        given = _given(settings)
         run_topology(load(target, given), on, given, quiet)
 
 
@@ -88,8 +88,14 @@ def describe(
     target: Target,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Print an SVG picture.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write it to a file; .svg, .mmd or .md choose what is drawn.",
+        ),
     ] = None,
     settings: Settings = None,
     debug: Debug = False,
@@ -98,21 +104,14 @@ def describe(
     if mermaid and svg:
         raise typer.BadParameter("--mermaid and --svg exclude each other")  # noqa: EM101 (usage)
     with reported(debug):
-        topology = load(target, dict(map(setting, settings or ())))
-        draw = drawing.mermaid if mermaid else drawing.svg if svg else drawing.tree
-        picture = draw(topology)
-        if output is not None:
-            _write(output, picture)
-        elif mermaid or svg:
-            typer.echo(picture, nl=False)
-        else:
-            showing.print_tree(picture)
+        kind = "mermaid" if mermaid else "svg" if svg else describing.kind_for(to)
+        describing.show(load(target, _given(settings)), kind, to)
 
 
 @app.command()
 def bench(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Which one; without it they are listed.")
+        str | None, typer.Argument(metavar="NAME", help="Which one; without it they are listed.")
     ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all results to a file.")
@@ -128,17 +127,14 @@ def bench(
             benches.run_bench(name, json, quick)
 
 
-def _write(path: Path, text: str) -> None:
+def _given(settings: list[str] | None) -> dict[str, str]:
     try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        subject = f"output file {str(path)!r}"
-        raise UsageError(explain(subject, expected="a file to write", got=str(error))) from error
+        return dict(map(setting, settings or ()))
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def main() -> None:
     """Run the command line."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that knows no box-drawing letters is no reason to fail.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    output.prepare()
     app()

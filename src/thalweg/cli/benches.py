@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from thalweg.cli.showing import error_console, result_console, rows_table
+from thalweg.cli.output import writing
+from thalweg.cli.showing import error_console, print_table, result_console, rows_table
 from thalweg.errors import UsageError, explain
 
 Bench = Callable[[bool, Callable[[str], None]], Mapping[str, Any]]
@@ -25,7 +26,8 @@ def known_benches() -> dict[str, Bench]:
 def list_benches() -> None:
     """Print the names of all measurements, and what they measure."""
     rows = [{"name": name, "measures": _about(bench)} for name, bench in known_benches().items()]
-    result_console().print(rows_table(rows))
+    with writing():
+        print_table(result_console(), rows_table(rows))
 
 
 def run_bench(name: str, json: Path | None, quick: bool) -> None:
@@ -35,11 +37,14 @@ def run_bench(name: str, json: Path | None, quick: bool) -> None:
         close = difflib.get_close_matches(name, benches, 1)
         hint = f"did you mean {close[0]!r}?" if close else ""
         raise UsageError(explain(f"bench {name!r}", "", f"one of {sorted(benches)}", hint=hint))
+    if json is not None and not json.parent.is_dir():
+        raise _unwritable(json, "no such folder")
     console = error_console()
     found = benches[name](quick, lambda text: console.print(text, markup=False, soft_wrap=True))
     if json is not None:
         _write(json, found)
-    result_console().print(rows_table(_rows(found.get("summary", {}))))
+    with writing():
+        print_table(result_console(), rows_table(_rows(found.get("summary", {}))))
 
 
 def _about(bench: Bench) -> str:
@@ -49,11 +54,13 @@ def _about(bench: Bench) -> str:
 def _write(path: Path, found: Mapping[str, Any]) -> None:
     data = msgspec.json.format(msgspec.json.encode(found, enc_hook=str), indent=2)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data + b"\n")
     except OSError as error:
-        subject = f"JSON file {str(path)!r}"
-        raise UsageError(explain(subject, expected="a file to write", got=str(error))) from error
+        raise _unwritable(path, str(error)) from error
+
+
+def _unwritable(path: Path, got: str) -> UsageError:
+    return UsageError(explain(f"JSON file {str(path)!r}", expected="a file to write", got=got))
 
 
 def _rows(summary: Any) -> list[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import typer
 
 import thalweg
+from thalweg.cli.output import flush_or_silence, silence, writing
 from thalweg.cli.showing import error_console
 from thalweg.errors import ComponentError, ThalwegError, UsageError
 
@@ -32,10 +33,11 @@ _LIBRARIES = (
 
 @contextmanager
 def reported(debug: bool) -> Iterator[None]:
-    """Turn errors into a message and an exit code; with ``debug`` the traceback comes first."""
+    """Turn errors into an exit code and a message; with ``debug`` the traceback says it."""
     try:
         yield
-        sys.stdout.flush()
+        with writing():
+            pass  # what is left is flushed
     except KeyboardInterrupt:
         error_console().print("aborted")
         raise typer.Exit(INTERRUPTED) from None
@@ -46,11 +48,13 @@ def reported(debug: bool) -> Iterator[None]:
             raise
         if debug:
             traceback.print_exception(error)
-        _print_error(error, debug)
+        else:
+            _print_error(error)
+        flush_or_silence()
         raise typer.Exit(USER_ERROR) from None
 
 
-def _print_error(error: ThalwegError, debug: bool) -> None:
+def _print_error(error: ThalwegError) -> None:
     lines = [f"error: {error}"]
     cause = error.__cause__
     if isinstance(error, ComponentError) and cause is not None:
@@ -59,7 +63,7 @@ def _print_error(error: ThalwegError, debug: bool) -> None:
             lines.append(f"  raised in {frame.name}, {_place(frame)}")
             lines += [f"    {frame.line}"] if frame.line else []
     lines += [f"  {note}" for note in getattr(error, "__notes__", ())]
-    if cause is not None and not debug:
+    if cause is not None:
         lines.append("  (--debug shows the whole traceback)")
     error_console().print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
@@ -115,6 +119,5 @@ def _reader_is_gone() -> bool:
     poll.register(output, select.POLLOUT)
     if not any(state & select.POLLERR for _, state in poll.poll(0)):
         return False
-    # Python flushes what is left at exit, and would complain.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    silence()
     return True

@@ -138,9 +138,24 @@ def _only_name(module: ModuleType, path: Path) -> str:
             f"file {str(path)!r}",
             expected=_WANTED,
             got="none",
-            hint="hold it in a variable, or return it from a function called main",
+            hint=_way_to_name(module, path),
         )
     )
+
+
+def _way_to_name(module: ModuleType, path: Path) -> str:
+    """Say how to make a topology known; a function that may give one is named."""
+    functions = [name for name, value in vars(module).items() if _may_give(value, module)]
+    if not functions:
+        return "hold it in a variable, or return it from a function called main"
+    name = functions[-1]
+    return f"does {name}() return it? annotate it -> tw.Flow, or name it: {path}:{name}"
+
+
+def _may_give(value: object, module: ModuleType) -> bool:
+    if not isinstance(value, FunctionType) or value.__module__ != module.__name__:
+        return False
+    return not value.__name__.startswith("_") and not _unknown_needs(value)
 
 
 def _candidates(module: ModuleType) -> list[str]:
@@ -172,20 +187,28 @@ def _build(value: object, where: str, settings: Mapping[str, str]) -> Topology:
 
 
 def _called(function: Callable[..., object], where: str, settings: Mapping[str, str]) -> object:
-    parameters = inspect.signature(function).parameters.values()
-    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
-    if [name for name in needed if name != "settings"]:
+    if _unknown_needs(function):
         raise UsageError(
             explain(
                 f"function {where}",
                 expected="no required parameters but 'settings'",
-                got=f"({', '.join(needed)})",
+                got=f"({', '.join(_needs(function))})",
             )
         )
-    takes_settings = any(parameter.name == "settings" for parameter in parameters)
+    takes_settings = "settings" in inspect.signature(function).parameters
     with _explained(Path(where)):
         return function(settings=dict(settings)) if takes_settings else function()
+
+
+def _needs(function: Callable[..., object]) -> list[str]:
+    """Name the parameters without which a function cannot be called."""
+    parameters = inspect.signature(function).parameters.values()
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
+
+
+def _unknown_needs(function: Callable[..., object]) -> list[str]:
+    return [name for name in _needs(function) if name != "settings"]
 
 
 def _no_such_name(module: ModuleType, path: Path, name: str) -> UsageError:

@@ -16,8 +16,16 @@ from types import FrameType
 from rich.console import Console
 
 from thalweg.cli.live_line import LiveLine, PlainLines
-from thalweg.cli.showing import error_console, progress_text, summary_table, totals_text
+from thalweg.cli.showing import (
+    error_console,
+    print_table,
+    progress_text,
+    summary_table,
+    totals_text,
+)
+from thalweg.errors import UsageError, explain
 from thalweg.events import Event, Progress, RecordRefused, RunFinished, RunStarted, TupleRefused
+from thalweg.execution import runtime_names
 from thalweg.metrics import Snapshot
 from thalweg.topology import Topology
 
@@ -30,6 +38,9 @@ def run_topology(
     topology: Topology, on: str | None, settings: Mapping[str, str], quiet: bool
 ) -> None:
     """Run a topology and show what happens."""
+    if on is not None and not on.strip():
+        expected = f"one of {runtime_names()} in this version"
+        raise UsageError(explain(f"runtime {on!r}", expected=expected))
     stop = threading.Event()
     with stop_on_interrupt(stop):
         if quiet:
@@ -92,12 +103,12 @@ class Display:
 
     def _finish(self, event: RunFinished) -> None:
         self.line.clear()
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):
             sys.stdout.flush()  # what the sinks printed comes before the summary
-        self._console.print(summary_table(event.snapshot))
+        print_table(self._console, summary_table(event.snapshot))
         for component, count in self._refused.items():
             self._print(f"refused by {component!r}: {count:,} in all")
-        self._console.print(totals_text(event.snapshot), markup=False)
+        self._print(totals_text(event.snapshot))
         if event.stopped:
             self._print("stopped early, before the sources had ended")
 

@@ -13,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from thalweg.cli.output import can_write, writing
+from thalweg.drawing.tree import GUIDES, plain
 from thalweg.metrics import Latency, Snapshot
 
 _TREE_THEME = Theme(
@@ -33,8 +35,8 @@ _TREE_THEME = Theme(
 class _TreeHighlighter(RegexHighlighter):
     base_style = "tree."
     highlights: ClassVar[Sequence[str]] = [
-        r"^(?P<guide>[│├└─ ]+)",
-        r"^[│├└─ ]*(?P<name>[\w.-]+)(?=   | ·)",
+        r"^(?P<guide>[│├└─|+ -]+)",
+        r"^[│├└─|+ -]*(?P<name>[\w.-]+)(?=   | [·*])",
         r"   (?P<spout>spout), ",
         r"   (?P<keyed>keyed), ",
         r"   (?P<global>global), ",
@@ -69,8 +71,20 @@ def print_tree(picture: str) -> None:
     """Print the tree of a topology, in colour where that is possible."""
     console = result_console()
     highlighter = _TreeHighlighter()
-    for line in picture.splitlines():
-        console.print(highlighter(line), soft_wrap=True)
+    with writing():
+        for line in (picture if can_write(GUIDES) else plain(picture)).splitlines():
+            console.print(highlighter(line), soft_wrap=True)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table; without a terminal its lines do not end in blanks."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    text = "\n".join(line.rstrip() for line in captured.get().splitlines())
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def milliseconds(seconds: float) -> str:
@@ -102,7 +116,7 @@ def progress_text(snapshot: Snapshot, before: Snapshot | None) -> str:
         f"{snapshot.tuples_out:,} out",
         f"{tuples / max(passed, 1e-9):,.0f}/s",
         percentiles(snapshot.latency),
-        f"{snapshot.errors:,} errors" if snapshot.errors else "",
+        _errors(snapshot.errors),
     ]
     return "  ".join(part for part in parts if part)
 
@@ -127,17 +141,21 @@ def summary_table(snapshot: Snapshot) -> Table:
 
 
 def totals_text(snapshot: Snapshot) -> str:
-    """Write the totals of a run in one line."""
+    """Write the totals of a run in one line, and its latency in another."""
     rate = snapshot.tuples_in / max(snapshot.elapsed, 1e-9)
     parts = [
         f"{snapshot.tuples_in:,} tuples in",
         f"{snapshot.tuples_out:,} out",
         f"{snapshot.elapsed:.2f} s",
         f"{rate:,.0f} tuples/s",
-        f"latency {percentiles(snapshot.latency)}" if snapshot.latency else "",
-        f"{snapshot.errors:,} errors" if snapshot.errors else "",
+        _errors(snapshot.errors),
     ]
-    return ", ".join(part for part in parts if part)
+    counts = ", ".join(part for part in parts if part)
+    return f"{counts}\nlatency {percentiles(snapshot.latency)}" if snapshot.latency else counts
+
+
+def _errors(count: int) -> str:
+    return f"{count:,} error{'' if count == 1 else 's'}" if count else ""
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]]) -> Table:

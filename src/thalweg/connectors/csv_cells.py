@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thalweg.connectors.json_types import python_type
+from thalweg.connectors.nanoseconds import has_nanoseconds, values_of
 from thalweg.errors import SchemaError, explain, shorten
 
 
@@ -106,8 +107,6 @@ def _to_text(value: Any) -> str:
 
 def plain_values(column: pa.Array) -> list[Any]:
     """Give the values of a column as JSON knows them: a map is a dictionary."""
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    if pa.types.is_map(column.type):
-        return column.to_pylist(maps_as_pydicts="strict")
-    return column.to_pylist()
+    if has_nanoseconds(column.type):
+        return values_of(column)
+    return column.to_pylist(maps_as_pydicts="strict")

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
-from thalweg.components import BlockBolt, BlockSpout, TaskContext
+from thalweg.components import BlockBolt, BlockSpout, Shared, TaskContext
 from thalweg.connectors.records import sift
 from thalweg.operators.calls import unpack
 from thalweg.tuples import tuples_of
-
-
-class Shared:
-    """For bodies that hold something that must not be copied: tasks share what it refers to."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return copy.copy(self)
 
 
 def fitting_batch(context: TaskContext, taken: list[Any]) -> pa.RecordBatch | None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.clock import seconds
-from thalweg.connectors.memory import Shared
+from thalweg.components import Shared
 from thalweg.errors import UsageError, explain
 
 Floats = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from thalweg.components import BlockSpout, TaskContext
-from thalweg.connectors.memory import Shared, fitting_batch
+from thalweg.components import BlockSpout, Shared, TaskContext
+from thalweg.connectors.memory import fitting_batch
 from thalweg.connectors.profiles import Profile
 from thalweg.errors import UsageError, explain, locate, shorten
 

@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from thalweg.components import BlockBolt, TaskContext
 from thalweg.connectors.formats import FileFormat, file_format
-from thalweg.connectors.writers import CsvWriter, JsonWriter, ParquetWriter, Writer
+from thalweg.connectors.places import Place
+from thalweg.connectors.to_parquet import ParquetWriter
+from thalweg.connectors.writers import CsvWriter, JsonWriter, Writer
 from thalweg.errors import UsageError, explain
 
 
@@ -19,43 +21,46 @@ class ToFiles(BlockBolt):
         self.path = path
         self.format = format_
         self.overwrite = overwrite
+        self._place: Place | None = None
         self._writer: Writer | None = None
 
     def prepare(self, context: TaskContext) -> None:
-        """Create the file, and its folder."""
+        """Find the place of the file, and make its folder."""
         path = self.path if context.degree == 1 else _numbered(self.path, context.task)
         subject = f"file {path!r} of {context.component!r}"
-        if os.path.exists(path) and not self.overwrite:
-            hint = "overwrite=True replaces it"
-            raise UsageError(
-                explain(subject, "", "a name that is free", "a file that exists", hint)
-            )
-        try:
-            os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-            self._writer = self._make_writer(path)
-        except OSError as error:
-            text = explain(subject, expected="a place that can be written", got=str(error))
-            raise UsageError(text) from error
+        self._place = Place(path, subject, self.overwrite)
+        self._writer = self._make_writer(path, self._place)
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Append the rows."""
         if self._writer is not None:
             self._writer.write(batch)
 
-    def cleanup(self) -> None:
-        """Complete the file, also after an error: what was written is whole."""
+    def process_end(self) -> None:
+        """Complete the file; only now it replaces another one."""
         writer, self._writer = self._writer, None
         if writer is not None:
-            writer.close()
+            writer.finish()
 
-    def _make_writer(self, path: str) -> Writer:
+    def cleanup(self) -> None:
+        """Keep what was written before an error, and what was there as well."""
+        writer, self._writer = self._writer, None
+        place, self._place = self._place, None
+        try:
+            if writer is not None:
+                writer.abandon()
+        finally:
+            if place is not None:
+                place.release()
+
+    def _make_writer(self, path: str, place: Place) -> Writer:
         match self.format.of(path):
             case "parquet":
-                return ParquetWriter(path)
+                return ParquetWriter(place)
             case "jsonl":
-                return JsonWriter(path)
+                return JsonWriter(place)
             case _:
-                return CsvWriter(path, self.format.delimiter_of(path))
+                return CsvWriter(place, self.format.delimiter_of(path))
 
 
 def to_files(
@@ -68,7 +73,8 @@ def to_files(
 
     Folders are created. With several tasks each has its file: ``counts-0.csv``, ``counts-1.csv``.
     Lines are complete after each block; a Parquet file appears when the run ends. A file that
-    exists is an error unless ``overwrite`` says otherwise.
+    exists is an error unless ``overwrite`` says otherwise: then it stays until the run has ended
+    without an error. What is not complete has a name of its own that ends in ``.part``.
 
     >>> board = to_files("out/board.csv", overwrite=True)
     """

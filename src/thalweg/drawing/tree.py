@@ -8,6 +8,9 @@ from thalweg.drawing.facts import error_policy, is_read, plural, reading, stream
 from thalweg.topology import Component, Topology
 
 _WIDTH = 80
+#: What a tree is drawn with, beside what it names.
+GUIDES = "│├└─·"
+_PLAIN = str.maketrans(GUIDES, "|++-*")
 
 
 def tree(topology: Topology) -> str:
@@ -21,6 +24,15 @@ def tree(topology: Topology) -> str:
     for spout in topology.spouts:
         lines += ["", *_branch(topology, spout, "", drawn)]
     return "\n".join(lines) + "\n"
+
+
+def plain(picture: str) -> str:
+    """Draw the lines of a tree with letters that every terminal knows.
+
+    >>> plain("│  └─ top · 2")
+    '|  +- top * 2'
+    """
+    return picture.translate(_PLAIN)
 
 
 def _headline(topology: Topology) -> str:

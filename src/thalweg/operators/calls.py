@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,11 @@ class Call:
 
     function: Function
     names: tuple[str, ...] | None
+
+    def followed_by(self, then: Callable[[Any], Any]) -> Call:
+        """Apply another function to each result, as part of the call."""
+        function = self.function
+        return Call(lambda *values: then(function(*values)), self.names)
 
     def columns(self, batch: pa.RecordBatch, values: Values) -> list[Any]:
         """Give the arguments for all rows: one sequence per parameter."""
@@ -153,31 +159,48 @@ def unpack(results: Sequence[Any], names: Sequence[str]) -> list[list[Any]]:
     >>> unpack([{"word": "a", "n": 1}], ["word", "n"])
     [['a'], [1]]
     """
-    if len(names) == 1 and not (results and isinstance(results[0], Mapping)):
-        return [list(results)]
     if not results:
         return [[] for _ in names]
-    first = results[0]
     try:
-        if isinstance(first, Mapping):
-            return [[result[name] for result in results] for name in names]
-        if isinstance(first, tuple | list | Tuple):
-            if set(map(len, results)) == {len(names)}:
-                return [[result[i] for result in results] for i in range(len(names))]
-            first = next(result for result in results if len(result) != len(names))
-        elif all(hasattr(first, name) for name in names):
-            return [[getattr(result, name) for result in results] for name in names]
+        return _unpack_alike(results, names)
+    except (TypeError, KeyError, AttributeError, IndexError):
+        rows = [_unpack_one(result, names) for result in results]
+        return [[row[i] for row in rows] for i in range(len(names))]
+
+
+def _unpack_alike(results: Sequence[Any], names: Sequence[str]) -> list[list[Any]]:
+    """Take all results for what the first one is; raises where one is something else."""
+    first = results[0]
+    if len(names) == 1 and not _is_record_of(first, names[0]) and not isinstance(first, Mapping):
+        return [list(results)]
+    if isinstance(first, Mapping):
+        return [[result[name] for result in results] for name in names]
+    if isinstance(first, tuple | list | Tuple):
+        if set(map(len, results)) != {len(names)}:
+            raise TypeError
+        return [[result[i] for result in results] for i in range(len(names))]
+    return [[getattr(result, name) for result in results] for name in names]
+
+
+def _unpack_one(result: Any, names: Sequence[str]) -> list[Any]:
+    try:
+        return [column[0] for column in _unpack_alike([result], names)]
     except (TypeError, KeyError, AttributeError, IndexError) as error:
-        raise _wrong_result(results, names) from error
-    raise _wrong_result([first], names)
+        raise SchemaError(
+            explain(
+                "result or item",
+                expected=f"one value for each of {list(names)}",
+                got=shorten(result, 80),
+                hint="give a tuple, or say which fields there are with fields=[...]",
+            )
+        ) from error
 
 
-def _wrong_result(results: Sequence[Any], names: Sequence[str]) -> SchemaError:
-    return SchemaError(
-        explain(
-            "result of the function",
-            expected=f"one value for each of {list(names)}",
-            got=shorten(results[0], 80),
-            hint="return a tuple, or say which fields it returns with fields=[...]",
-        )
-    )
+def _is_record_of(value: Any, name: str) -> bool:
+    """Say whether it is a NamedTuple, Struct or dataclass with this one field."""
+    made_by = type(value)
+    if dataclasses.is_dataclass(made_by):
+        return [field.name for field in dataclasses.fields(made_by)] == [name]
+    is_named_tuple = isinstance(value, tuple) and hasattr(made_by, "_fields")
+    names = getattr(made_by, "_fields" if is_named_tuple else "__struct_fields__", ())
+    return tuple(names) == (name,)

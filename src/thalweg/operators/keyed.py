@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM, Rows
-from thalweg.components import BlockBolt, Kind
+from thalweg.components import BlockBolt, Kind, Shared
+from thalweg.errors import SchemaError
 from thalweg.keys import Key, is_plain, key_arrays, key_values
 from thalweg.operators.calls import Call, Function, unpack
 from thalweg.schemas import Fields
@@ -25,7 +27,7 @@ CHANGES_STREAM = "changes"
 MISSING: Any = object()
 
 
-class KeyedBolt(BlockBolt):
+class KeyedBolt(Shared, BlockBolt):
     """A block bolt with a state per key."""
 
     kind = Kind.KEYED
@@ -48,9 +50,12 @@ class KeyedBolt(BlockBolt):
 class FunctionBolt(KeyedBolt):
     """Calls a user's function (state, *fields) -> state on each tuple, in order.
 
-    ``start`` makes the state of a new key. A tuple on which the function raises changes nothing,
-    provided the function returns a new state rather than altering the old one.
+    ``start`` makes the state of a new key. A tuple that is refused, because the function raises or
+    because its result does not fit, changes nothing, provided that the function returns a new
+    state rather than altering the old one.
     """
+
+    by_row = True
 
     def __init__(self, step: Call, start: Callable[[], Any], outputs: Fields) -> None:
         self.step = step
@@ -62,15 +67,28 @@ class FunctionBolt(KeyedBolt):
         """The user's function, for messages."""
         return self.step.function
 
-    def _fold(self, batch: pa.RecordBatch, function: Function) -> tuple[list[Any], Rows]:
-        """Give the state of its key after each tuple, and the rows that were not refused."""
+    def _fold(
+        self,
+        batch: pa.RecordBatch,
+        function: Function,
+        done: Callable[[list[Any], list[Any], Rows], None],
+    ) -> None:
+        """Fold the block into the state; ``done`` sends (keys, states after each tuple, rows)."""
         keys = self._keys(batch)
         columns = self.step.columns(batch, self.values)
         with self.state.working(keys) as values:
             calls = _Calls(function, self.start, values, self.context.refuse)
-            after = calls.with_fields(keys, columns) if columns else calls.without_fields(keys)
-        rows = np.arange(batch.num_rows, dtype=np.int64)
-        return after, np.delete(rows, calls.refused) if calls.refused else rows
+            if columns or self.context.tolerant:
+                calls.with_fields(keys, columns)
+            else:
+                calls.without_fields(keys)
+            rows = np.arange(batch.num_rows, dtype=np.int64)
+            rows = np.delete(rows, calls.refused) if calls.refused else rows
+            try:
+                done(keys, calls.after, rows)
+            except SchemaError:
+                calls.undo([keys[row] for row in rows])
+                raise
 
 
 @dataclass
@@ -82,38 +100,47 @@ class _Calls:
     values: dict[Key, Any]
     refuse: Callable[[int, Exception], None]
     refused: list[int] = field(default_factory=list)
+    #: State before and after each tuple that was not refused.
+    before: list[Any] = field(default_factory=list)
+    after: list[Any] = field(default_factory=list)
 
-    def without_fields(self, keys: list[Any]) -> list[Any]:
-        """Call function(state)."""
+    def without_fields(self, keys: list[Any]) -> None:
+        """Call function(state), with nothing that is not needed: an error ends the run."""
         function, start, values, get = self.function, self.start, self.values, self.values.get
-        after: list[Any] = []
-        append = after.append
+        append = self.after.append
         for key in keys:
             value = get(key, MISSING)
             try:
                 value = values[key] = function(start() if value is MISSING else value)
                 append(value)
             except Exception as error:
-                self._note(len(after), error)
-        return after
+                self._note(error)
 
-    def with_fields(self, keys: list[Any], columns: list[Any]) -> list[Any]:
+    def with_fields(self, keys: list[Any], columns: list[Any]) -> None:
         """Call function(state, *fields)."""
         function, start, values, get = self.function, self.start, self.values, self.values.get
-        after: list[Any] = []
-        append = after.append
-        for key, arguments in zip(keys, zip(*columns, strict=True), strict=True):
-            value = get(key, MISSING)
+        append, remember = self.after.append, self.before.append
+        rows = zip(*columns, strict=True) if columns else repeat((), len(keys))
+        for key, arguments in zip(keys, rows, strict=True):
+            before = get(key, MISSING)
             try:
-                value = function(start() if value is MISSING else value, *arguments)
+                value = function(start() if before is MISSING else before, *arguments)
                 values[key] = value
                 append(value)
+                remember(before)
             except Exception as error:
-                self._note(len(after), error)
-        return after
+                self._note(error)
 
-    def _note(self, done: int, error: Exception) -> None:
-        row = done + len(self.refused)
+    def undo(self, keys: list[Any]) -> None:
+        """Bring the states of these keys, one per tuple, back to what they were."""
+        for key, before in zip(reversed(keys), reversed(self.before), strict=False):
+            if before is MISSING:
+                self.values.pop(key, None)
+            else:
+                self.values[key] = before
+
+    def _note(self, error: Exception) -> None:
+        row = len(self.after) + len(self.refused)
         self.refuse(row, error)
         self.refused.append(row)
 
@@ -129,10 +156,13 @@ class Fold(FunctionBolt):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Fold the block into the table."""
-        after, rows = self._fold(batch, self._combine())
-        if DEFAULT_STREAM in self.context.read_streams:
-            keys = self._keys(batch)
-            self._send({keys[row]: value for row, value in zip(rows, after, strict=True)}, batch)
+
+        def done(keys: list[Any], after: list[Any], rows: Rows) -> None:
+            if DEFAULT_STREAM in self.context.read_streams:
+                changed = {keys[row]: value for row, value in zip(rows, after, strict=True)}
+                self._send(changed, batch)
+
+        self._fold(batch, self._combine(), done)
 
     def _combine(self) -> Function:
         return self.step.function
@@ -155,11 +185,14 @@ class Scan(FunctionBolt):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Fold each tuple into its key's state and send both on."""
-        after, rows = self._fold(batch, self.step.function)
-        kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
-        names = self.outputs.names
-        columns = [after if name == self.into else kept.column(name) for name in names]
-        self.emit(self.make_batch(columns), parents=rows)
+
+        def done(_keys: list[Any], after: list[Any], rows: Rows) -> None:
+            kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
+            names = self.outputs.names
+            columns = [after if name == self.into else kept.column(name) for name in names]
+            self.emit(self.make_batch(columns), parents=rows)
+
+        self._fold(batch, self.step.function, done)
 
 
 class Stateful(FunctionBolt):
@@ -175,8 +208,10 @@ class Stateful(FunctionBolt):
             outputs.append(output)
             return state
 
-        _, rows = self._fold(batch, step)
-        self.emit(self.make_batch(unpack(outputs, self.outputs.names)), parents=rows)
+        def done(_keys: list[Any], _after: list[Any], rows: Rows) -> None:
+            self.emit(self.make_batch(unpack(outputs, self.outputs.names)), parents=rows)
+
+        self._fold(batch, step, done)
 
 
 class Count(KeyedBolt):
@@ -195,9 +230,9 @@ class Count(KeyedBolt):
         changed: dict[Key, Any] = {}
         for key, addition in zip(keys, additions, strict=True):
             # A key may be listed twice: Arrow tells -0.0 from 0.0, a key does not.
-            changed[key] = values[key] = values.get(key, 0) + addition
+            changed[key] = values[key] = _plus(values.get(key), addition)
+        self._send(changed, batch)  # first: what does not fit must not change the table
         self.state.put_many(changed)
-        self._send(changed, batch)
         return None
 
     def _additions(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
@@ -224,7 +259,7 @@ class Tally(Count):
 
 
 class Sum(Count):
-    """A table of the sum of a field per key; a missing value adds nothing."""
+    """A table of the sum of a field per key; missing values add nothing, and alone give None."""
 
     def __init__(self, table: str, field: str, outputs: Fields) -> None:
         super().__init__(table, outputs)
@@ -233,5 +268,12 @@ class Sum(Count):
     def _additions(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
         sums: dict[Key, Any] = {}  # Python's numbers, because Arrow's sums overflow in silence
         for key, value in zip(self._keys(batch), self.values(self.field), strict=True):
-            sums[key] = sums.get(key, 0) + (0 if value is None else value)
+            sums[key] = _plus(sums.get(key), value)
         return list(sums), list(sums.values())
+
+
+def _plus(a: Any, b: Any) -> Any:
+    """Add two values of which either may be missing."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from thalweg.components import BlockBolt, Kind
+from thalweg.components import BlockBolt, Kind, Shared
 from thalweg.keys import encode_key, key_values
 from thalweg.schemas import Fields
 
 
-class Top(BlockBolt):
+class Top(Shared, BlockBolt):
     """The k rows with the largest value of one field, the latest row of each key counting.
 
     Sends the whole ranking when it has changed: at each tick when there are ticks, else after each

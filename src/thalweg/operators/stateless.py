@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thalweg.blocks import Rows
-from thalweg.components import BlockBolt
+from thalweg.components import BlockBolt, Shared
 from thalweg.errors import SchemaError, explain, shorten
 from thalweg.expressions import Expression
 from thalweg.operators.calls import Call, unpack
@@ -21,7 +21,7 @@ from thalweg.tuples import values_of
 REST_STREAM = "rest"
 
 
-class FunctionBolt(BlockBolt):
+class FunctionBolt(Shared, BlockBolt):
     """A bolt around one function of the user's; errors name that function."""
 
     def __init__(self, call: Call, outputs: Fields) -> None:
@@ -33,11 +33,32 @@ class FunctionBolt(BlockBolt):
         """The user's function, for messages."""
         return self.call.function
 
-    def _over(self, batch: pa.RecordBatch) -> tuple[list[Any], Rows]:
+    def _over(
+        self, batch: pa.RecordBatch, then: Callable[[Any], Any] | None = None
+    ) -> tuple[list[Any], Rows]:
         """Call the function on each row; give results and the rows they belong to."""
-        results, refused = self.call.over(batch, self.values, self.context.refuse)
+        call = self.call if then is None else self.call.followed_by(then)
+        results, refused = call.over(batch, self.values, self.context.refuse)
         rows = np.arange(batch.num_rows, dtype=np.int64)
         return results, np.delete(rows, refused) if refused else rows
+
+    def _send_results(self, results: list[Any], parents: Rows) -> None:
+        """Send what the function gave; a result of another shape refuses its tuple alone."""
+        names = self.outputs.names
+        try:
+            columns = unpack(results, names)
+        except SchemaError:
+            found: dict[int, SchemaError] = {}
+            for result, parent in zip(results, parents.tolist(), strict=True):
+                try:
+                    unpack([result], names)
+                except SchemaError as error:
+                    found.setdefault(parent, error)
+            for parent in sorted(found):
+                self.context.refuse(parent, found[parent])
+            kept = np.flatnonzero(~np.isin(parents, list(found)))
+            columns, parents = unpack([results[i] for i in kept], names), parents[kept]
+        self.send(columns, parents)
 
 
 class Map(FunctionBolt):
@@ -45,8 +66,7 @@ class Map(FunctionBolt):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Call the function on each row."""
-        results, rows = self._over(batch)
-        self.emit(self.make_batch(unpack(results, self.outputs.names)), parents=rows)
+        self._send_results(*self._over(batch))
 
 
 class FlatMap(FunctionBolt):
@@ -54,21 +74,19 @@ class FlatMap(FunctionBolt):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Call the function on each row and put the results behind each other."""
-        results, rows = self._over(batch)
-        try:
-            lists = [r if type(r) is list else _listed(r) for r in results]
-        except TypeError as error:
-            bad = next(r for r in results if not isinstance(r, Iterable) or isinstance(r, str))
-            text = explain("result of flat_map", expected="an iterable", got=shorten(bad, 80))
-            raise SchemaError(text) from error
+        lists, rows = self._over(batch, _listed)
         parents = np.repeat(rows, np.fromiter(map(len, lists), np.int64, len(lists)))
-        values = list(chain.from_iterable(lists))
-        self.emit(self.make_batch(unpack(values, self.outputs.names)), parents=parents)
+        self._send_results(list(chain.from_iterable(lists)), parents)
 
 
 def _listed(result: Any) -> list[Any]:
-    if isinstance(result, str | bytes):  # iterating over letters is never what was meant
-        raise TypeError
+    """Run through the results for one tuple, also those of a generator."""
+    if type(result) is list:
+        return result
+    if isinstance(result, str | bytes) or not isinstance(result, Iterable):
+        # Iterating over letters is never what was meant.
+        text = explain("result of flat_map", expected="an iterable", got=shorten(result, 80))
+        raise SchemaError(text)
     return list(result)
 
 
@@ -108,7 +126,7 @@ class Branch(FunctionBolt):
         self.emit(batch.take(pa.array(others)), parents=others, stream=REST_STREAM)
 
 
-class FilterExpression(BlockBolt):
+class FilterExpression(Shared, BlockBolt):
     """The rows for which an expression on columns is true."""
 
     def __init__(self, expression: Expression, outputs: Fields) -> None:
@@ -122,7 +140,7 @@ class FilterExpression(BlockBolt):
         self.emit(batch.take(pa.array(kept)), parents=kept)
 
 
-class Extend(BlockBolt):
+class Extend(Shared, BlockBolt):
     """Adds or replaces fields, each by a function of fields or by an expression."""
 
     def __init__(self, columns: Mapping[str, Call | Expression], outputs: Fields) -> None:
@@ -146,7 +164,7 @@ class Extend(BlockBolt):
                 batch, rows = batch.take(pa.array(kept)), rows[kept]
                 values = {n: _kept(v, kept) if n != name else v for n, v in values.items()}
         all_columns = [values.get(n, _column(batch, n)) for n in self.outputs.names]
-        self.emit(self.make_batch(all_columns), parents=rows)
+        self.send(all_columns, rows)
 
     def _refuse_at(self, rows: Rows) -> Callable[[int, Exception], None]:
         return lambda row, error: self.context.refuse(int(rows[row]), error)
@@ -166,7 +184,7 @@ def _as_array(value: Any, batch: pa.RecordBatch) -> pa.Array:
     return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
 
 
-class MapBlock(BlockBolt):
+class MapBlock(Shared, BlockBolt):
     """A function on whole record batches."""
 
     def __init__(

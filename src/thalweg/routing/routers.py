@@ -13,7 +13,7 @@ import numpy as np
 
 from thalweg import groupings
 from thalweg.blocks import Block, Rows
-from thalweg.errors import StateError, ThalwegError, explain
+from thalweg.errors import StateError, ThalwegError, explain, locate
 from thalweg.groupings import CustomGrouping, Grouping
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.keys import refusal
@@ -127,7 +127,16 @@ class RangeRouter:
         """Find the range of each row's value."""
         last, bounds = self._tasks - 1, self._bounds
         values = block.batch.column(self._name).to_pylist()
-        found = [0 if v is None else min(bisect_right(bounds, v), last) for v in values]
+        try:
+            found = [0 if v is None else min(bisect_right(bounds, v), last) for v in values]
+        except TypeError as error:
+            text = explain(
+                f"field {self._name!r} of {_stream(block)}",
+                expected=f"values that compare with the bounds {bounds!r}",
+                got=str(block.batch.schema.field(self._name).type),
+                hint=str(error),
+            )
+            raise ThalwegError(text) from error
         return _parts(block, np.array(found, dtype=np.int64), self._tasks)
 
 
@@ -172,15 +181,15 @@ class DirectRouter:
 
     def route(self, block: Block) -> Iterator[tuple[int, Block]]:
         """Split by the named task."""
-        if block.targets is None:
+        if block.targets is None or len(block.targets) != len(block):
             raise ThalwegError(
                 explain(
-                    f"stream {block.origin.stream!r} of {block.origin.component!r}",
+                    _stream(block),
                     expected="emit_direct(task, ...) on a direct stream",
-                    got="emit(...)",
+                    got="emit(...)" if block.targets is None else "emit(...) among them",
                 )
             )
-        _check_targets(block.targets, self._tasks, "emit_direct")
+        _check_targets(block.targets, self._tasks, f"emit_direct on {_stream(block)}")
         return _parts(block, block.targets, self._tasks)
 
 
@@ -190,17 +199,36 @@ class CustomRouter:
     def __init__(self, rule: CustomGrouping, tasks: int) -> None:
         self._rule = rule
         self._tasks = tasks
-        rule.prepare(tasks)
+        try:
+            rule.prepare(tasks)
+        except ThalwegError:
+            raise
+        except Exception as error:
+            raise self._failed(error, "prepare") from error
 
     def route(self, block: Block) -> Iterator[tuple[int, Block]]:
         """Ask the object."""
-        targets = np.asarray(self._rule.choose(block.batch), dtype=np.int64)
-        name = type(self._rule).__name__
+        where = _stream(block)
+        try:
+            targets = np.asarray(self._rule.choose(block.batch), dtype=np.int64)
+        except ThalwegError:
+            raise
+        except Exception as error:
+            raise self._failed(error, "choose", where) from error
+        subject = f"{type(self._rule).__name__}.choose"
         if targets.shape != (len(block),):
-            text = explain(f"{name}.choose", "", f"{len(block)} task indexes", f"{targets.shape}")
+            text = explain(subject, where, f"{len(block)} task indexes", f"{targets.shape}")
             raise ThalwegError(text)
-        _check_targets(targets, self._tasks, f"{name}.choose")
+        _check_targets(targets, self._tasks, f"{subject} in {where}")
         return _parts(block, targets, self._tasks)
+
+    def _failed(self, error: Exception, method: str, where: str = "") -> ThalwegError:
+        subject = f"{method} of custom grouping {locate(type(self._rule))}"
+        return ThalwegError(explain(subject, where, got=f"{type(error).__name__}: {error}"))
+
+
+def _stream(block: Block) -> str:
+    return f"stream {block.origin.stream!r} of {block.origin.component!r}"
 
 
 def _check_targets(targets: Rows, tasks: int, who: str) -> None:

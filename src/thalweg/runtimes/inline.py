@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.blocks import Block, Origin, merge
+from thalweg.acking import Roots
+from thalweg.blocks import Block, Origin, Rows, merge
 from thalweg.clock import Clock, SystemClock
 from thalweg.errors import UsageError, explain
 from thalweg.events import Progress, RunFinished, RunStarted
@@ -26,10 +27,11 @@ from thalweg.metrics import Counter, LatencySketch, Snapshot
 from thalweg.ordering import Arrival, interleave, ordered, rejoin, traced
 from thalweg.routing.routers import Router, make_router
 from thalweg.routing.table import RoutingTable
+from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
-from thalweg.runtimes.tasks import AnyBoltTask, BoltTask
+from thalweg.runtimes.tasks import BoltTask
 from thalweg.runtimes.tracking import Tracker
 from thalweg.topology import Component, Input, Topology
 
@@ -157,7 +159,7 @@ class _Running:
         while not self._run.stop.is_set():
             moved = [self._pull(task) for task in spouts if not task.finished]
             self._fire_ticks()
-            self._tracker.expire(self._clock.now())
+            self._expire(self._clock.now())
             moved.append(self._tell_spouts())
             self._show_progress()
             if not any(moved) and not self._wait(spouts):
@@ -167,7 +169,9 @@ class _Running:
         self._end()
 
     def _pull(self, task: AnySpoutTask) -> bool:
+        begin = time.perf_counter()
         emissions = task.pull(self._settings.block_rows)
+        self._counters[task.component.name].busy += time.perf_counter() - begin
         for emission in emissions:
             self._enter(task, emission)
         return bool(emissions)
@@ -199,9 +203,16 @@ class _Running:
         for component in self._topology:
             for index, task in enumerate(self._bolts.get(component.name, ())):
                 self._wave(component, index, task.end())
-        self._tell_spouts()
         self._tracker.expire(float("inf"))
-        self._tell_spouts()
+        for spout, id_, ok in self._tracker.take_completed():
+            spout.completed(id_, ok)  # what it sends in answer comes too late for this run
+
+    def _expire(self, now: float) -> None:
+        """Let tuples fail that have taken too long, and bolts forget those they still keep."""
+        expired = self._tracker.expire(now)
+        for task in (task for tasks in self._bolts.values() for task in tasks):
+            if expired and isinstance(task, BoltTask):
+                task.forget(expired)
 
     # --- blocks ------------------------------------------------------------------------------
 
@@ -339,17 +350,28 @@ def _output_block(component: Component, task: int, part: Block, emission: Emissi
     """Make the block of an emission; its rows stem from rows of the part that was processed."""
     origin, parents = Origin(component.name, emission.stream, task), emission.parents
     if parents is None:  # nobody needs to know: let all stem from the last row
-        serials = np.broadcast_to(part.serials[-1], (emission.batch.num_rows,))
-        return Block(emission.batch, origin, serials, None, None, emission.targets, emission.lists)
+        rows = (emission.batch.num_rows,)
+        serials = np.broadcast_to(part.serials[-1], rows)
+        last = np.broadcast_to(np.int64(len(part) - 1), rows)
+        return Block(emission.batch, origin, serials, last, None, emission.targets, emission.lists)
     return Block(
         batch=emission.batch,
         origin=origin,
         serials=part.serials[parents],
         positions=parents if part.positions is None else part.positions[parents],
-        roots=None if part.roots is None else [part.roots[row] for row in parents],
+        roots=_roots(part, parents, emission.whole),
         targets=emission.targets,
         lists=emission.lists,
     )
+
+
+def _roots(part: Block, parents: Rows, whole: bool) -> list[Roots] | None:
+    """Give the roots of output rows: those of the parent row, or of the whole part."""
+    if part.roots is None:
+        return None
+    if whole:
+        return [tuple(sorted({root for roots in part.roots for root in roots}))] * len(parents)
+    return [part.roots[row] for row in parents]
 
 
 def _close_all(tasks: Sequence[AnySpoutTask | AnyBoltTask]) -> list[Exception]:

@@ -9,13 +9,12 @@ from thalweg.clock import Clock
 from thalweg.codecs import MsgpackCodec
 from thalweg.components import BlockBolt, Bolt, Kind, TaskContext
 from thalweg.execution import Run
-from thalweg.keys import is_plain
 from thalweg.metrics import Counter
+from thalweg.runtimes.block_tasks import AnyBoltTask, make_bolt_task
 from thalweg.runtimes.refusals import Refusals
 from thalweg.runtimes.spout_tasks import AnySpoutTask, make_spout_task
-from thalweg.runtimes.tasks import AnyBoltTask, make_bolt_task
 from thalweg.schemas import Shape
-from thalweg.state import MemoryState, PlainState
+from thalweg.state import MemoryState
 from thalweg.topology import Component, Topology
 
 
@@ -63,22 +62,13 @@ class TaskMaker:
                 read_streams=read,
                 settings=self.run.settings,
                 stop=self.run.stop.set,
+                tolerant=component.options.on_error != "fail",
             )
             for task in range(component.options.degree)
         ]
 
-    def _state(self, component: Component) -> PlainState | None:
+    def _state(self, component: Component) -> MemoryState | None:
         body = component.body
         if not isinstance(body, Bolt | BlockBolt) or component.kind is Kind.STATELESS:
             return None
-        codec = body.state_codec or MsgpackCodec(body.state_type)
-        kind = PlainState if self._has_plain_keys(component) else MemoryState
-        return kind(codec, self.key_groups)
-
-    def _has_plain_keys(self, component: Component) -> bool:
-        types = [
-            self.topology.component(input_.component).outputs[input_.stream].type_of(name)
-            for input_ in component.inputs
-            for name in input_.key
-        ]
-        return bool(types) and all(type_ is not None and is_plain(type_) for type_ in types)
+        return MemoryState(body.state_codec or MsgpackCodec(body.state_type), self.key_groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
-from thalweg.errors import ThalwegError, explain, shorten
+from thalweg.errors import SchemaError, ThalwegError, explain, shorten
 from thalweg.schemas import Shape
 from thalweg.topology import Component
 from thalweg.validation import unknown
@@ -22,8 +22,10 @@ class Emission:
 
     stream: str
     batch: pa.RecordBatch
-    #: Input row that each output row stems from; None when there is none.
+    #: Input row that each output row stems from; None when there is none, or nobody asked.
     parents: Rows | None = None
+    #: True when all rows stem from the input as a whole; ``parents`` then names its last row.
+    whole: bool = False
     #: Receiving task per row, on direct streams.
     targets: Rows | None = None
     #: Ids per row, from reliable spouts.
@@ -37,9 +39,10 @@ class TupleOutput:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Begin with empty columns."""
         self.columns: list[list[Any]] = [[] for _ in self.shape.names]
         self.targets: list[int] = []
         self.ids: list[Any] = []
@@ -71,18 +74,32 @@ class TupleOutput:
         if not len(self):
             return None
         columns, targets, ids = self.columns, self.targets, self.ids
-        self._begin()
-        passed = _passed_on(columns, block) if block is not None else {}
+        passed = _passed_on(self.shape, columns, block) if block is not None else {}
         batch, lists = self.shape.make([passed.get(i, c) for i, c in enumerate(columns)])
         lists |= {self.shape.names[i]: columns[i] for i in passed}
         return Emission(
-            stream,
-            batch,
-            None if ends is None else _parents(ends),
-            np.array(targets, dtype=np.int64) if targets else None,
-            ids if any(id_ is not None for id_ in ids) else None,
-            lists,
+            stream=stream,
+            batch=batch,
+            parents=None if ends is None else _parents(ends),
+            targets=np.array(targets, dtype=np.int64) if targets else None,
+            ids=ids if any(id_ is not None for id_ in ids) else None,
+            lists=lists,
         )
+
+    def misfits(self, ends: list[int]) -> dict[int, SchemaError]:
+        """Find the input rows that have sent something which does not fit, with the reasons."""
+        parents = _parents(ends)
+        found = self.shape.misfits(self.columns) if len(self) else {}
+        return {int(parents[row]): found[row] for row in sorted(found, reverse=True)}
+
+    def drop(self, refused: Collection[int], ends: list[int]) -> list[int]:
+        """Forget what these input rows have sent; give the new ends."""
+        parents = _parents(ends).tolist()
+        kept = [row for row, parent in enumerate(parents) if parent not in refused]
+        for values in (*self.columns, self.targets, self.ids):
+            values[:] = [values[row] for row in kept] if values else []
+        left = np.bincount([parents[row] for row in kept], minlength=len(ends))
+        return np.cumsum(left).tolist()
 
 
 def _emit_two(
@@ -95,7 +112,7 @@ def _emit_two(
     return emit
 
 
-def _passed_on(columns: list[list[Any]], block: Block) -> dict[int, pa.Array]:
+def _passed_on(shape: Shape, columns: list[list[Any]], block: Block) -> dict[int, pa.Array]:
     """Find the columns of text that are a column of the input, which need no new array.
 
     Comparing lists of the same objects costs next to nothing, and the first difference ends it.
@@ -104,7 +121,8 @@ def _passed_on(columns: list[list[Any]], block: Block) -> dict[int, pa.Array]:
     for name, given in block.lists.items():
         array = block.batch.column(name)
         if pa.types.is_string(array.type):
-            found |= {i: array for i, column in enumerate(columns) if column == given}
+            texts = (i for i, type_ in enumerate(shape.types) if type_ in (None, array.type))
+            found |= {i: array for i in texts if columns[i] == given}
     return found
 
 
@@ -182,12 +200,13 @@ class TupleOutputs:
             output.take(stream, None if ends is None else ends[stream], block)
             for stream, output in self.streams.items()
         ]
+        self.begin()
         return [emission for emission in taken if emission is not None]
 
-    def clear(self) -> None:
-        """Forget everything."""
+    def begin(self) -> None:
+        """Begin anew, with columns of their own for what was taken."""
         for output in self.streams.values():
-            output.cut(0)
+            output.begin()
 
     def __len__(self) -> int:
         return sum(map(len, self.streams.values()))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from thalweg.components import BlockSpout, Spout, TaskContext
-from thalweg.errors import ComponentError, ThalwegError
-from thalweg.runtimes.outputs import Emission, TupleOutputs
+from thalweg.errors import ComponentError, SchemaError, ThalwegError
+from thalweg.runtimes.outputs import Emission, TupleOutput, TupleOutputs
 from thalweg.runtimes.refusals import Refusals
 from thalweg.runtimes.tasks import Task
+from thalweg.schemas import Shape
 from thalweg.topology import Component
 
 
@@ -42,16 +46,35 @@ class SpoutTask(Task):
         while not self.finished and asked < len(self._outputs) < limit:
             asked = len(self._outputs)
             self._ask()
-        return self._outputs.take()
+        return self._take(self.body.next_tuple)
 
     def completed(self, id_: Any, ok: bool) -> list[Emission]:
         """Tell the spout how a tuple ended; give what it sends in answer."""
-        self.call(self.body.ack if ok else self.body.fail, id_)
-        return self._outputs.take()
+        told = self.body.ack if ok else self.body.fail
+        self.call(told, id_)
+        return self._take(told)
 
     def wait_hint(self) -> float:
         """Storm's spouts cannot tell when they will have more."""
         return 0.0
+
+    def _take(self, call: Callable[..., None]) -> list[Emission]:
+        """Give what was emitted; tuples that do not fit are refused, and the others stay."""
+        try:
+            return self._outputs.take()
+        except SchemaError:
+            for output in self._outputs.streams.values():
+                self._refuse_misfits(output, call)
+        return self.call(self._outputs.take)
+
+    def _refuse_misfits(self, output: TupleOutput, call: Callable[..., None]) -> None:
+        each = list(range(1, len(output) + 1))  # every tuple stands for itself
+        found = output.misfits(each)
+        for row, error in sorted(found.items()):
+            values = [column[row] for column in output.columns]
+            named = dict(zip(output.shape.names, values, strict=True))
+            self.refusals.tuple_failed(named, error, call)
+        output.drop(found, each)
 
     def _ask(self) -> None:
         try:
@@ -89,10 +112,27 @@ class BlockSpoutTask(Task):
     def pull(self, limit: int) -> list[Emission]:
         """Ask for a record batch."""
         batch = self.call(self.body.next_block, limit)
-        if batch is None or not batch.num_rows:
-            return []
         ((stream, shape),) = self.context.shapes.items()
-        return [Emission(stream, shape.conform(batch))]
+        if batch is None:
+            return []
+        try:
+            fitting = shape.conform(batch)
+        except SchemaError as error:
+            if not isinstance(batch, pa.RecordBatch):
+                raise self.refusals.call_failed(error, self.body.next_block) from error
+            fitting = self._sifted(batch, shape)
+        return [Emission(stream, fitting)] if fitting.num_rows else []
+
+    def _sifted(self, batch: pa.RecordBatch, shape: Shape) -> pa.RecordBatch:
+        """Refuse the rows that do not fit, as the component's policy says; give the others."""
+        good = [batch[:0]]
+        for row in range(batch.num_rows):
+            piece = batch[row : row + 1]
+            try:
+                good.append(shape.conform(piece))
+            except SchemaError as error:
+                self.refusals.record_failed(repr(piece.to_pylist()[0]), str(error))
+        return pa.concat_batches(good[1:]) if good[1:] else good[0]
 
     def completed(self, id_: Any, ok: bool) -> list[Emission]:
         """Never asked: rows of record batches have no ids."""

@@ -6,22 +6,18 @@ A task takes blocks and gives emissions. The tuple-at-a-time classes become view
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from thalweg.acking import Roots
-from thalweg.blocks import DEFAULT_STREAM, Block, Rows
-from thalweg.components import AnyBody, BlockBolt, Bolt, TaskContext
+from thalweg.blocks import Block
+from thalweg.components import AnyBody, Bolt, TaskContext
 from thalweg.errors import SchemaError, ThalwegError
 from thalweg.runtimes.outputs import Emission, TupleOutputs
 from thalweg.runtimes.refusals import Refusals
 from thalweg.topology import Component
 from thalweg.tuples import Tuple, tuples_of
-from thalweg.validation import unknown
 
 
 class Task:
@@ -32,11 +28,19 @@ class Task:
     def __init__(self, component: Component, context: TaskContext, refusals: Refusals) -> None:
         self.component = component
         self.refusals = refusals
-        self.body = copy.deepcopy(component.body)
+        self.body = self._own_copy()
         self.context = self._context(context)
         self.bind(context=self.context)
         if context.state is not None:
             self.bind(state=context.state)
+
+    def _own_copy(self) -> Any:
+        body = self.component.body
+        try:
+            return copy.deepcopy(body)
+        except Exception as error:
+            text = f"each task works on a copy, which failed: {error}; make such things in prepare"
+            raise self.refusals.call_failed(TypeError(text), type(body)) from error
 
     def _context(self, context: TaskContext) -> TaskContext:
         return replace(context, refuse_record=self.refusals.record_failed)
@@ -101,6 +105,7 @@ class BoltTask(Task):
         """Show the bolt each tuple of a block; with lineage, outputs know their input rows."""
         self._block = block
         self.failed_rows.clear()
+        self.kept_rows.clear()
         self._ends = {stream: [] for stream in self._outputs.streams}
         self.bind(emit=self._outputs.emit_function())
         tuples: Iterable[Tuple] = tuples_of(block.batch, block.values)
@@ -109,7 +114,6 @@ class BoltTask(Task):
         self._each(tuples)
         self._block = None
         self.bind(emit=self._outputs.emit)
-        self.kept_rows = {held.row for held in self._held.values() if held.block is block}
         return self._take(block, lineage)
 
     def _each(self, tuples: Iterable[Tuple]) -> None:
@@ -147,11 +151,22 @@ class BoltTask(Task):
     def _take(self, block: Block, lineage: bool) -> list[Emission]:
         try:
             return self._outputs.take(self._ends if lineage else None, block)
-        except SchemaError as error:
-            self._outputs.clear()
-            self.failed_rows.update(range(len(block)))
-            self.refusals.block_failed(block.batch, error, self.body.process)
-            return []
+        except SchemaError:
+            self._refuse_misfits(block)
+            return self._outputs.take(self._ends if lineage else None, block)
+
+    def _refuse_misfits(self, block: Block) -> None:
+        """Refuse the tuples that have sent something which does not fit, and no others."""
+        streams = self._outputs.streams
+        found: dict[int, SchemaError] = {}
+        for stream, ends in self._ends.items():
+            found |= streams[stream].misfits(ends)
+        for row in sorted(found):
+            self.failed_rows.add(row)
+            values = block.batch[row : row + 1].to_pylist()[0]
+            self.refusals.tuple_failed(values, found[row], self.body.process)
+        for stream, ends in self._ends.items():
+            self._ends[stream] = streams[stream].drop(found, ends)
 
     @property
     def _at(self) -> int:
@@ -166,6 +181,7 @@ class BoltTask(Task):
         for stream, ends in self._ends.items():
             self._outputs.streams[stream].cut(ends[-1] if ends else 0)
         self._held.pop(id(t), None)
+        self.kept_rows.discard(row)
         self.failed_rows.add(row)
         values = self._block.batch[row : row + 1].to_pylist()[0]
         self.refusals.tuple_failed(values, error, self.body.process, self._outputs.hint(error))
@@ -175,7 +191,14 @@ class BoltTask(Task):
         assert block.roots is not None  # noqa: S101 (the caller has looked)
         for row, t in enumerate(tuples):
             self._held[id(t)] = _Held(t, block.roots[row], row, block)
+            self.kept_rows.add(row)
             yield t
+
+    def forget(self, roots: frozenset[int]) -> None:
+        """Let go of tuples whose roots have all failed by now."""
+        gone = [key for key, held in self._held.items() if roots.issuperset(held.roots)]
+        for key in gone:
+            del self._held[key]
 
     def _fail(self, t: Tuple) -> None:
         if self.body.auto_ack:
@@ -189,132 +212,7 @@ class BoltTask(Task):
             return
         if held.block is not self._block:
             self.settle(held.roots, ok)
-        elif not ok:
+            return
+        self.kept_rows.discard(held.row)
+        if not ok:
             self.failed_rows.add(held.row)
-
-
-class BlockBoltTask(Task):
-    """A task of a vectorised bolt."""
-
-    body: BlockBolt
-
-    def __init__(self, component: Component, context: TaskContext, refusals: Refusals) -> None:
-        super().__init__(component, context, refusals)
-        self.failed_rows: set[int] = set()
-        self.kept_rows: set[int] = set()
-        self._emitted: list[Emission] = []
-        self._block: Block | None = None
-        self._lineage = True
-        self._made: tuple[pa.RecordBatch, dict[str, list[Any]]] | None = None
-        self.bind(emit=self._emit, values=self._values, make_batch=self._make_batch)
-
-    def _context(self, context: TaskContext) -> TaskContext:
-        return replace(super()._context(context), refuse=self._refuse)
-
-    def process(self, block: Block, lineage: bool = True) -> list[Emission]:
-        """Show the bolt the record batch of a block."""
-        self._block = block
-        self._lineage = lineage
-        self.failed_rows.clear()
-        try:
-            returned = self.body.process_block(block.batch)
-            if returned is not None:
-                self._emit(returned)
-        except ThalwegError as error:
-            if not isinstance(error, SchemaError):
-                raise
-            self._whole_block_failed(block.batch, error)
-        except Exception as error:
-            self._whole_block_failed(block.batch, error)
-        self._block = self._made = None
-        return self._take()
-
-    def tick(self) -> list[Emission]:
-        """Let time pass."""
-        self.call(self.body.process_tick)
-        return self._take()
-
-    def end(self) -> list[Emission]:
-        """Tell the bolt that its inputs have ended."""
-        self.call(self.body.process_end)
-        return self._take()
-
-    def _take(self) -> list[Emission]:
-        taken, self._emitted = self._emitted, []
-        return taken
-
-    def _emit(
-        self, batch: pa.RecordBatch, *, stream: str = DEFAULT_STREAM, parents: Rows | None = None
-    ) -> None:
-        shapes = self.context.shapes
-        if stream not in shapes:
-            where = f"outputs of {self.component.name!r}"
-            raise unknown(stream, "stream", where, sorted(shapes))
-        lists = self._known_lists(batch)
-        if self._made is None or self._made[0] is not batch:
-            batch = shapes[stream].conform(batch)
-        if batch.num_rows:
-            if parents is None and self._lineage:
-                parents = self._parents(batch)
-            self._emitted.append(Emission(stream, batch, parents, lists=lists))
-
-    def _make_batch(self, columns: Sequence[Any], stream: str = DEFAULT_STREAM) -> pa.RecordBatch:
-        """Make a record batch, and remember the lists it was made of for the next component."""
-        self._made = self.context.shapes[stream].make(columns)
-        return self._made[0]
-
-    def _known_lists(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
-        """Find the Python values of a batch: it was made of them, or its columns passed through."""
-        block = self._block
-        known = dict(self._made[1]) if self._made and self._made[0] is batch else {}
-        if block is not None and block.lists and batch.num_rows == len(block):
-            for name in set(batch.schema.names) & block.lists.keys() - known.keys():
-                if _same_memory(batch.column(name), block.batch.column(name)):
-                    known[name] = block.lists[name]
-        return known
-
-    def _values(self, name: str) -> list[Any]:
-        assert self._block is not None  # noqa: S101 (only called while a block is processed)
-        return self._block.values(name)
-
-    def _parents(self, batch: pa.RecordBatch) -> Rows | None:
-        """Apply the rule for outputs without parents (see BlockBolt)."""
-        if self._block is None:
-            return None
-        rows = len(self._block)
-        if batch.num_rows == rows:
-            return np.arange(rows, dtype=np.int64)
-        return np.full(batch.num_rows, rows - 1, dtype=np.int64)
-
-    @property
-    def _user_call(self) -> Any:
-        return getattr(self.body, "function", self.body.process_block)
-
-    def _refuse(self, row: int, error: Exception) -> None:
-        assert self._block is not None  # noqa: S101 (only called while a block is processed)
-        self.failed_rows.add(row)
-        self.refusals.tuple_failed(
-            self._block.batch[row : row + 1].to_pylist()[0], error, self._user_call
-        )
-
-    def _whole_block_failed(self, batch: pa.RecordBatch, error: Exception) -> None:
-        self._emitted.clear()
-        self.failed_rows.update(range(batch.num_rows))
-        self.refusals.block_failed(batch, error, self._user_call)
-
-
-def _same_memory(a: pa.Array, b: pa.Array) -> bool:
-    """Say whether two columns of equal length are the same piece of memory."""
-    if a.type != b.type or a.offset != b.offset:
-        return False
-    pairs = zip(a.buffers(), b.buffers(), strict=True)
-    return all((x and x.address) == (y and y.address) for x, y in pairs)
-
-
-AnyBoltTask = BoltTask | BlockBoltTask
-
-
-def make_bolt_task(component: Component, context: TaskContext, refusals: Refusals) -> AnyBoltTask:
-    """Bring a bolt to life."""
-    kind = BoltTask if isinstance(component.body, Bolt) else BlockBoltTask
-    return kind(component, context, refusals)

@@ -8,8 +8,8 @@ from typing import Any
 from thalweg.acking import Acker, Completed, Roots
 from thalweg.blocks import Block
 from thalweg.groupings import All
+from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.spout_tasks import AnySpoutTask
-from thalweg.runtimes.tasks import AnyBoltTask
 from thalweg.topology import Component, Input
 
 
@@ -60,10 +60,12 @@ class Tracker:
         for (root,) in filter(None, roots):
             self._completed += self._acker.settle(root)
 
-    def expire(self, now: float) -> None:
-        """Let the roots fail that have taken too long."""
-        self._completed += self._acker.expire(now)
+    def expire(self, now: float) -> frozenset[int]:
+        """Let the roots fail that have taken too long, and name them."""
+        expired = self._acker.expire(now)
+        self._completed += expired
         self._acker.validate()
+        return frozenset(end.root for end in expired)
 
     def take_completed(self) -> list[tuple[AnySpoutTask, Any, bool]]:
         """Give the tuples that have ended since the last call: spout task, id, and how."""

@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thalweg.components import BlockSpout, TaskContext
-from thalweg.connectors.memory import Shared
+from thalweg.components import BlockSpout, Shared, TaskContext
 from thalweg.errors import UsageError, explain
 from thalweg.workloads.names import hashtag_names, region_names
 from thalweg.workloads.settings import read_settings

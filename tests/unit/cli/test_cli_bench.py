@@ -59,11 +59,22 @@ def test_a_summary_may_be_values_by_name() -> None:
 
 
 def test_all_results_go_into_a_json_file(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "results.json"
+    path = tmp_path / "results.json"
     done = CliRunner().invoke(app, ["bench", "sorting", "--json", str(path)])
     assert done.exit_code == 0
     assert msgspec.json.decode(path.read_bytes())["summary"] == [{"size": 1000, "rate": 12345.6}]
     assert path.read_text().startswith('{\n  "name": "sorting"')
+
+
+def test_a_folder_that_is_not_there_is_an_error_before_anything_is_measured(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "results.json"
+    done = CliRunner().invoke(app, ["bench", "sorting", "--json", str(path)])
+    assert done.exit_code == 1
+    assert (
+        done.stderr
+        == f"error: JSON file {str(path)!r}: expected a file to write, got no such folder\n"
+    )
+    assert not path.parent.exists()
 
 
 def test_an_unknown_bench_is_an_error_that_says_which_exist() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -71,9 +72,9 @@ def test_run_ends_with_a_summary_on_standard_error() -> None:
     lines = call("run", "program.py").stderr.splitlines()
     assert lines[0] == "good runs on inline"
     assert any(line.split() == ["numbers", "1", "0", "3", "0", "0.00", "s"] for line in lines)
-    assert lines[-1].startswith("3 tuples in, 3 out, ")
-    assert "p50" in lines[-1]
-    assert "p99" in lines[-1]
+    assert lines[-2].startswith("3 tuples in, 3 out, ")
+    assert re.fullmatch(r"latency p50 \S+ ms  p95 \S+ ms  p99 \S+ ms", lines[-1])
+    assert [line for line in lines if line != line.rstrip()] == []
 
 
 def test_quiet_says_nothing() -> None:
@@ -97,6 +98,7 @@ def test_debug_shows_the_traceback() -> None:
     assert done.exit_code == 1
     assert "Traceback (most recent call last)" in done.stderr
     assert "ZeroDivisionError" in done.stderr
+    assert done.stderr.count("component 'map-1', task 0") == 1
 
 
 def test_the_first_refused_tuples_are_shown_and_all_counted() -> None:
@@ -118,7 +120,11 @@ def test_settings_reach_components() -> None:
         (["run", "nowhere.py"], "file 'nowhere.py': expected a Python file"),
         (["run", "program.py:nothing"], "name 'nothing' in file 'program.py'"),
         (["run", "program.py", "--on", "abacus"], "runtime 'abacus': expected one of ["),
-        (["run", "program.py", "--set", "word"], "--set: expected key=value, got 'word'"),
+        (["run", "program.py", "--on", ""], "runtime '': expected one of ["),
+        (
+            ["describe", "program.py", "-o", "x.png"],
+            "'x.png': expected .svg for a picture, .mmd or",
+        ),
         (["describe", "nowhere.py"], "file 'nowhere.py': expected a Python file"),
         (["describe", "program.py", "--svg", "-o", "no/where.svg"], "output file 'no/where.svg'"),
     ],
@@ -131,7 +137,14 @@ def test_user_errors_end_with_one(arguments: list[str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["run"], ["nothing"], ["describe", "program.py", "--svg", "--mermaid"]]
+    "arguments",
+    [
+        ["run"],
+        ["nothing"],
+        ["run", "program.py", "--set", "word"],
+        ["describe", "program.py", "--set", "word"],
+        ["describe", "program.py", "--svg", "--mermaid"],
+    ],
 )
 def test_usage_errors_end_with_two(arguments: list[str]) -> None:
     assert call(*arguments).exit_code == 2
@@ -163,3 +176,22 @@ def test_describe_prints_or_writes_svg(tmp_path: Path) -> None:
     written = call("describe", "program.py", "--svg", "-o", "picture.svg")
     assert written.stdout == ""
     assert (tmp_path / "picture.svg").read_text() == printed
+    assert written.stderr == "wrote picture.svg (svg)\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "start"),
+    [("a.svg", "<svg "), ("a.mmd", "flowchart"), ("a.MD", "flowchart"), ("a.txt", "good · 3 comp")],
+)
+def test_the_suffix_chooses_what_is_drawn(tmp_path: Path, file: str, start: str) -> None:
+    assert call("describe", "program.py", "-o", file).exit_code == 0
+    assert (tmp_path / file).read_text(encoding="utf-8").startswith(start)
+
+
+def test_a_set_without_a_value_says_what_was_expected() -> None:
+    assert "--set: expected key=value, got 'word'" in call("run", "x.py", "--set", "word").stderr
+
+
+@pytest.mark.parametrize("command", ["run", "describe", "bench"])
+def test_help_names_no_types_of_flags(command: str) -> None:
+    assert "<bool>" not in call(command, "--help").stdout

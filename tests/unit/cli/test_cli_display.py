@@ -57,6 +57,13 @@ def test_totals() -> None:
     assert totals_text(snapshot(2.0, 1000)).startswith("1,000 tuples in, 500 out, 2.00 s, 500 tup")
 
 
+def test_latency_has_a_line_of_its_own_and_lines_fit_80_columns() -> None:
+    counts, latency = totals_text(snapshot(123.4, 123_456_789, errors=1)).splitlines()
+    assert counts.endswith(" tuples/s, 1 error")
+    assert len(counts) <= 80
+    assert latency == "latency p50 0.50 ms  p95 4.2 ms  p99 250 ms"
+
+
 def test_a_log_gets_a_line_now_and_then() -> None:
     file = io.StringIO()
     lines = PlainLines(Console(file=file, width=200))

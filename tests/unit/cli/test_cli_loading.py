@@ -121,6 +121,14 @@ def test_says_what_is_wrong_and_where(write: Write, text: str, message: str) -> 
         load(write(text), {})
 
 
+def test_a_function_without_annotation_is_named_in_the_hint(write: Write) -> None:
+    target = write("def revenue(settings): return make('a')")
+    hint = r"does revenue\(\) return it\? annotate it -> tw.Flow, or name it: .*program.py:revenue"
+    with pytest.raises(UsageError, match=hint):
+        load(target, {})
+    assert load(f"{target}:revenue", {}).name == "a"
+
+
 def test_says_which_names_there_are(write: Write) -> None:
     target = write("trending = make('a')")
     with pytest.raises(UsageError, match="did you mean 'trending'"):

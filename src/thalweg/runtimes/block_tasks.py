@@ -1,0 +1,201 @@
+"""Tasks of vectorised bolts: record batches in, emissions out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from thalweg.blocks import DEFAULT_STREAM, Block, Rows
+from thalweg.components import BlockBolt, Bolt, TaskContext
+from thalweg.errors import SchemaError, ThalwegError, explain
+from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.refusals import Refusals
+from thalweg.runtimes.tasks import BoltTask, Task
+from thalweg.schemas import Shape, column_rows
+from thalweg.topology import Component
+from thalweg.validation import unknown
+
+
+class BlockBoltTask(Task):
+    """A task of a vectorised bolt."""
+
+    body: BlockBolt
+
+    def __init__(self, component: Component, context: TaskContext, refusals: Refusals) -> None:
+        super().__init__(component, context, refusals)
+        self.failed_rows: set[int] = set()
+        self.kept_rows: set[int] = set()
+        self._emitted: list[Emission] = []
+        self._block: Block | None = None
+        self._lineage = True
+        #: Row of the task's block at which the block at hand begins; not 0 when it goes row by row.
+        self._first = 0
+        #: Refusals that wait until the block has turned out to fit; None when none has to wait.
+        self._waiting: list[tuple[int, Exception]] | None = None
+        self._made: tuple[str, pa.RecordBatch, dict[str, list[Any]]] | None = None
+        self.bind(emit=self._emit, values=self._values, make_batch=self._make_batch)
+        self.bind(send=self._send)
+
+    def _context(self, context: TaskContext) -> TaskContext:
+        return replace(super()._context(context), refuse=self._refuse)
+
+    def process(self, block: Block, lineage: bool = True) -> list[Emission]:
+        """Show the bolt the record batch of a block."""
+        self._lineage = lineage
+        self.failed_rows.clear()
+        self._waiting = [] if self.body.by_row and self.context.tolerant else None
+        try:
+            self._process(block, 0)
+            waiting, self._waiting = self._waiting, None
+            for row, error in waiting or ():
+                self._refuse(row, error)
+        except SchemaError as error:
+            self._emitted.clear()
+            if self.body.by_row:
+                self._row_by_row(block)
+            else:
+                self._whole_block_failed(block.batch, error)
+        except ThalwegError:
+            raise
+        except Exception as error:
+            self._whole_block_failed(block.batch, error)
+        finally:
+            self._block = self._made = None
+        return self._take()
+
+    def _process(self, block: Block, first: int) -> None:
+        self._block, self._first = block, first
+        returned = self.body.process_block(block.batch)
+        if returned is not None:
+            self._emit(returned)
+
+    def _row_by_row(self, block: Block) -> None:
+        """Go through a block again to refuse only the tuples whose results do not fit."""
+        self._waiting = None
+        for row in range(len(block)):
+            sent = len(self._emitted)
+            try:
+                self._process(block.slice(row, row + 1), row)
+            except SchemaError as error:
+                del self._emitted[sent:]
+                self._refuse(0, error)
+
+    def tick(self) -> list[Emission]:
+        """Let time pass."""
+        self.call(self.body.process_tick)
+        return self._take()
+
+    def end(self) -> list[Emission]:
+        """Tell the bolt that its inputs have ended."""
+        self.call(self.body.process_end)
+        return self._take()
+
+    def _take(self) -> list[Emission]:
+        taken, self._emitted = self._emitted, []
+        return taken
+
+    def _emit(
+        self, batch: pa.RecordBatch, *, stream: str = DEFAULT_STREAM, parents: Rows | None = None
+    ) -> None:
+        shapes = self.context.shapes
+        if stream not in shapes:
+            where = f"outputs of {self.component.name!r}"
+            raise unknown(stream, "stream", where, sorted(shapes))
+        lists = self._known_lists(batch)
+        if self._made is None or self._made[0] != stream or self._made[1] is not batch:
+            batch = shapes[stream].conform(batch)
+        if parents is not None and len(parents) != batch.num_rows:
+            text = explain("parents", expected=f"{batch.num_rows} rows", got=f"{len(parents)}")
+            raise ThalwegError(text)
+        if batch.num_rows:
+            whole = parents is None and (self._block is None or len(self._block) != batch.num_rows)
+            rows = self._parents(batch, parents)
+            self._emitted.append(Emission(stream, batch, rows, whole, lists=lists))
+
+    def _send(self, columns: Sequence[Any], parents: Rows, stream: str = DEFAULT_STREAM) -> None:
+        """Send columns; a row that does not fit refuses the tuple that it stems from, alone."""
+        try:
+            self._emit(self._make_batch(columns, stream), stream=stream, parents=parents)
+        except SchemaError:
+            kept = self._refuse_misfits(columns, parents, self.context.shapes[stream])
+            rest = [column_rows(column, kept) for column in columns]
+            self._emit(self._make_batch(rest, stream), stream=stream, parents=parents[kept])
+
+    def _refuse_misfits(self, columns: Sequence[Any], parents: Rows, shape: Shape) -> Rows:
+        rows = shape.misfits(columns)
+        found = {int(parents[row]): rows[row] for row in sorted(rows, reverse=True)}
+        for parent in sorted(found):
+            self._refuse(parent, found[parent])
+        return np.flatnonzero(~np.isin(parents, list(found)))
+
+    def _make_batch(self, columns: Sequence[Any], stream: str = DEFAULT_STREAM) -> pa.RecordBatch:
+        """Make a record batch, and remember the lists it was made of for the next component."""
+        batch, lists = self.context.shapes[stream].make(columns)
+        self._made = stream, batch, lists
+        return batch
+
+    def _known_lists(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
+        """Find the Python values of a batch: it was made of them, or its columns passed through."""
+        block = self._block
+        known = dict(self._made[2]) if self._made and self._made[1] is batch else {}
+        if block is not None and block.lists and batch.num_rows == len(block):
+            for name in set(batch.schema.names) & block.lists.keys() - known.keys():
+                if _same_memory(batch.column(name), block.batch.column(name)):
+                    known[name] = block.lists[name]
+        return known
+
+    def _values(self, name: str) -> list[Any]:
+        assert self._block is not None  # noqa: S101 (only called while a block is processed)
+        return self._block.values(name)
+
+    def _parents(self, batch: pa.RecordBatch, parents: Rows | None) -> Rows | None:
+        """Apply the rule for outputs without parents (see BlockBolt)."""
+        if self._block is None:
+            return None
+        if parents is None:
+            if not self._lineage:
+                return None
+            rows = len(self._block)
+            aligned = batch.num_rows == rows
+            parents = np.arange(rows) if aligned else np.full(batch.num_rows, rows - 1)
+        return parents + self._first if self._first else parents
+
+    @property
+    def _user_call(self) -> Any:
+        return getattr(self.body, "function", self.body.process_block)
+
+    def _refuse(self, row: int, error: Exception) -> None:
+        if self._waiting is not None:
+            self._waiting.append((row, error))
+            return
+        assert self._block is not None  # noqa: S101 (only called while a block is processed)
+        self.failed_rows.add(self._first + row)
+        self.refusals.tuple_failed(
+            self._block.batch[row : row + 1].to_pylist()[0], error, self._user_call
+        )
+
+    def _whole_block_failed(self, batch: pa.RecordBatch, error: Exception) -> None:
+        self._emitted.clear()
+        self.failed_rows.update(range(batch.num_rows))
+        self.refusals.block_failed(batch, error, self._user_call)
+
+
+def _same_memory(a: pa.Array, b: pa.Array) -> bool:
+    """Say whether two columns of equal length are the same piece of memory."""
+    if a.type != b.type or a.offset != b.offset:
+        return False
+    pairs = zip(a.buffers(), b.buffers(), strict=True)
+    return all((x and x.address) == (y and y.address) for x, y in pairs)
+
+
+AnyBoltTask = BoltTask | BlockBoltTask
+
+
+def make_bolt_task(component: Component, context: TaskContext, refusals: Refusals) -> AnyBoltTask:
+    """Bring a bolt to life."""
+    kind = BoltTask if isinstance(component.body, Bolt) else BlockBoltTask
+    return kind(component, context, refusals)
