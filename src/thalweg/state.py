@@ -45,11 +45,16 @@ class MemoryState:
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Give the value of a key."""
+        if key.__class__ is str:  # most keys are, and this is the quickest way to know
+            return self._values.get(key, default)
         return self._values.get(key if type(key) in _SIMPLE else canonical(key), default)
 
     def put(self, key: Key, value: Any) -> None:
         """Set the value of a key."""
-        self._values[key if type(key) in _SIMPLE else canonical(key)] = value
+        if key.__class__ is str:
+            self._values[key] = value
+        else:
+            self._values[key if type(key) in _SIMPLE else canonical(key)] = value
 
     def delete(self, key: Key) -> None:
         """Forget a key; one that is not there is no error."""

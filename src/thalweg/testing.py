@@ -16,12 +16,15 @@ from typing import Any
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
+from thalweg.builder import TopologyBuilder
 from thalweg.clock import Clock, ManualClock, seconds
 from thalweg.components import BlockSpout, Shared
-from thalweg.config import Options
+from thalweg.config import DeadLetter, Options
 from thalweg.connectors.memory import collect, fitting_batch
 from thalweg.errors import Aborted, UsageError, explain
+from thalweg.events import Event, RecordRefused, TupleRefused
 from thalweg.execution import Result, Run
+from thalweg.flow import Flow
 from thalweg.groupings import Global
 from thalweg.runtimes.inline import Inline
 from thalweg.topology import Component, Input, Topology
@@ -116,6 +119,8 @@ class Outcome:
 
     outputs: dict[str, list[Tuple]]
     result: Result
+    #: What was refused by an error policy, in order; dead letters are kept here, not in files.
+    refused: list[TupleRefused | RecordRefused]
     clock: Clock
 
     def table(self, name: str) -> dict[Any, Any]:
@@ -124,23 +129,39 @@ class Outcome:
 
 
 def run_inline(
-    topology: Topology,
+    topology: Topology | Flow | TopologyBuilder,
     inputs: Mapping[str, Iterable[Any]] | None = None,
     *,
     runtime: Inline | None = None,
     run: Run | None = None,
+    write_dead_letters: bool = False,
 ) -> Outcome:
-    """Run a topology on given inputs, with a manual clock; sinks are replaced by lists."""
+    """Run a topology on given inputs, with a manual clock; sinks are replaced by lists.
+
+    Nothing is written, unless asked for: what was refused is in ``Outcome.refused``.
+    """
+    topology = topology if isinstance(topology, Topology) else topology.build()
     given = dict(inputs or {})
     for name in given:
         if not topology.component(name).is_spout:
             raise UsageError(explain(f"input {name!r}", expected="the name of a source"))
     outputs: dict[str, list[Tuple]] = {}
     prepared = tuple(_replaced(c, given, outputs) for c in topology)
+    if not write_dead_letters:
+        prepared = tuple(map(_without_dead_letters, prepared))
     listeners = tuple(_listeners(topology, outputs))
     chosen = runtime or Inline(clock=ManualClock())
-    result = chosen.run(replace(topology, components=prepared + listeners), run or Run())
-    return Outcome(outputs, result, chosen.clock)
+    told = run or Run()
+    refused: list[TupleRefused | RecordRefused] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, TupleRefused | RecordRefused):
+            refused.append(event)
+        told.listen(event)
+
+    whole = replace(topology, components=prepared + listeners)
+    result = chosen.run(whole, replace(told, listen=listen))
+    return Outcome(outputs, result, refused, chosen.clock)
 
 
 def _replaced(
@@ -150,6 +171,12 @@ def _replaced(
         return replace(component, body=source(inputs[component.name]))
     if not component.is_spout and not component.outputs:
         return replace(component, body=collect(outputs.setdefault(component.name, [])))
+    return component
+
+
+def _without_dead_letters(component: Component) -> Component:
+    if isinstance(component.options.on_error, DeadLetter):
+        return replace(component, options=replace(component.options, on_error="skip"))
     return component
 
 

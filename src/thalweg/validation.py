@@ -9,12 +9,15 @@ from graphlib import CycleError, TopologicalSorter
 import pyarrow as pa
 
 from thalweg import keys
-from thalweg.components import BlockSpout, Kind
+from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind
 from thalweg.config import ORDERS, OrderName
 from thalweg.errors import TopologyError, explain, locate
 from thalweg.groupings import Custom, CustomGrouping, Direct, LoadAware, PartialKey, describe
 from thalweg.groupings import Fields as FieldsGrouping
 from thalweg.topology import Component, Input
+
+#: What a bolt of each class has to bring along.
+_METHODS: dict[type, str] = {Bolt: "process", BlockBolt: "process_block"}
 
 
 def unknown(name: str, what: str, where: str, known: Sequence[str]) -> TopologyError:
@@ -45,6 +48,11 @@ def check(name: str, components: Sequence[Component]) -> None:
 
 def _check_component(component: Component) -> None:
     subject = f"component {component.name!r} {locate(type(component.body))}"
+    for base, method in _METHODS.items():
+        if isinstance(component.body, base) and getattr(type(component.body), method) is getattr(
+            base, method
+        ):
+            raise TopologyError(explain(subject, expected=f"a method {method}", got="none"))
     degree = component.options.degree
     if not isinstance(degree, int) or isinstance(degree, bool) or degree < 1:
         raise TopologyError(

@@ -69,7 +69,7 @@ def inline(block_rows: int) -> Adapter:
             block_rows=block_rows, clock=ManualClock(), ack_timeout=settings.ack_timeout
         )
         told = Run(settings=settings.values)
-        outcome = run_inline(topology, inputs, runtime=runtime, run=told)
+        outcome = run_inline(topology, inputs, runtime=runtime, run=told, write_dead_letters=True)
         outputs = {name: [tuple(t) for t in rows] for name, rows in outcome.outputs.items()}
         return Observed(outputs, outcome.result.tables, outcome.result.metrics)
 

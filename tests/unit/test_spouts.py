@@ -35,7 +35,7 @@ class Blocks(tw.BlockSpout):
 def run(spout, **options):
     builder = tw.TopologyBuilder("t")
     builder.add_spout("given", spout, **options)
-    return run_inline(builder.build())
+    return run_inline(builder, write_dead_letters=True)
 
 
 def numbers(outcome):
@@ -108,7 +108,7 @@ def routed(connect, spout=None):
     builder = tw.TopologyBuilder("t")
     builder.add_spout("given", spout or Blocks(pa.record_batch({"n": [1, 2]})))
     connect(builder.add_bolt("sink", Sink(), degree=2))
-    return run_inline(builder.build())
+    return run_inline(builder, write_dead_letters=True)
 
 
 class Rule:

@@ -57,6 +57,18 @@ def test_a_marked_source_has_one_task_that_reads():
     assert [t.x for t in run_inline(flow.build()).outputs["out"]] == [1]
 
 
+def test_what_was_refused_is_in_the_outcome_and_not_in_files(tmp_path):
+    letters = tw.dead_letter(tmp_path / "bad.jsonl")
+    flow = tw.Flow("t")
+    numbers = flow.source("s", tw.items([1, "x", 0]), fields={"x": int}, on_error=letters)
+    numbers.map(lambda x: 1 // x, on_error=letters)
+    outcome = run_inline(flow)
+    assert [type(event).__name__ for event in outcome.refused] == ["RecordRefused", "TupleRefused"]
+    assert list(tmp_path.iterdir()) == []
+    run_inline(flow, write_dead_letters=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
+
+
 def test_inputs_for_something_that_is_no_source():
     with pytest.raises(tw.UsageError, match="the name of a source"):
         run_inline(doubled(tw.items([])), {"map-1": [1]})

@@ -329,3 +329,8 @@ def test_a_block_spout_with_two_streams():
 def test_bounds_that_do_not_compare(builder):
     builder.add_bolt("b", Keyed()).fields("words", "n", bounds=(5, "x"))
     refused(builder, "bounds that grow")
+
+
+def test_a_bolt_without_its_method(builder):
+    builder.add_bolt("b", tw.Bolt()).shuffle("words")
+    refused(builder, "component 'b' Bolt.*expected a method process, got none")

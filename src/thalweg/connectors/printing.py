@@ -90,7 +90,7 @@ def show(value: Any) -> str:
     if isinstance(value, str):
         return value if value.isprintable() else _escape(value)
     if isinstance(value, float):
-        return f"{value:.10g}"
+        return f"{value:.15g}"
     if isinstance(value, dt.datetime):
         return value.isoformat(" ")
     if isinstance(value, dict | list | bytes):

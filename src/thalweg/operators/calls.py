@@ -36,11 +36,6 @@ class Call:
     function: Function
     names: tuple[str, ...] | None
 
-    def followed_by(self, then: Callable[[Any], Any]) -> Call:
-        """Apply another function to each result, as part of the call."""
-        function = self.function
-        return Call(lambda *values: then(function(*values)), self.names)
-
     def columns(self, batch: pa.RecordBatch, values: Values) -> list[Any]:
         """Give the arguments for all rows: one sequence per parameter."""
         if self.names is None:

@@ -33,12 +33,9 @@ class FunctionBolt(Shared, BlockBolt):
         """The user's function, for messages."""
         return self.call.function
 
-    def _over(
-        self, batch: pa.RecordBatch, then: Callable[[Any], Any] | None = None
-    ) -> tuple[list[Any], Rows]:
+    def _over(self, batch: pa.RecordBatch) -> tuple[list[Any], Rows]:
         """Call the function on each row; give results and the rows they belong to."""
-        call = self.call if then is None else self.call.followed_by(then)
-        results, refused = call.over(batch, self.values, self.context.refuse)
+        results, refused = self.call.over(batch, self.values, self.context.refuse)
         rows = np.arange(batch.num_rows, dtype=np.int64)
         return results, np.delete(rows, refused) if refused else rows
 
@@ -74,9 +71,22 @@ class FlatMap(FunctionBolt):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Call the function on each row and put the results behind each other."""
-        lists, rows = self._over(batch, _listed)
+        lists, rows = self._over(batch)
+        if set(map(type, lists)) != {list}:
+            lists, rows = self._listed(lists, rows)
         parents = np.repeat(rows, np.fromiter(map(len, lists), np.int64, len(lists)))
         self._send_results(list(chain.from_iterable(lists)), parents)
+
+    def _listed(self, results: list[Any], rows: Rows) -> tuple[list[list[Any]], Rows]:
+        """Run through generators and the like; one that raises refuses its tuple."""
+        lists, kept = [], []
+        for result, row in zip(results, rows.tolist(), strict=True):
+            try:
+                lists.append(_listed(result))
+                kept.append(row)
+            except Exception as error:
+                self.context.refuse(row, error)
+        return lists, np.array(kept, dtype=np.int64)
 
 
 def _listed(result: Any) -> list[Any]:

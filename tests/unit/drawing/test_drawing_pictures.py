@@ -21,14 +21,18 @@ class Split(tw.Bolt):
     outputs: ClassVar[Any] = {"n": int}
     streams: ClassVar[Any] = {"late": {"why": str}}
 
+    def process(self, t: Any) -> None: ...
+
 
 class Count(tw.Bolt):
     kind = tw.Kind.KEYED
     outputs: Any = ("n", "count")
 
+    def process(self, t: Any) -> None: ...
+
 
 class Store(tw.Bolt):
-    pass
+    def process(self, t: Any) -> None: ...
 
 
 @pytest.fixture
