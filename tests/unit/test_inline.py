@@ -1,5 +1,6 @@
 """The reference runtime: life cycle, stopping, events, metrics, errors."""
 
+import re
 import threading
 
 import pyarrow as pa
@@ -152,6 +153,28 @@ def test_an_error_that_has_nothing_to_do_with_emit_gets_no_hint():
     with pytest.raises(tw.ComponentError) as caught:
         flow.run()
     assert "if this was emit" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda self, t: t.wrod, r"'wrod' \(this tuple has word, n\)"),
+        (lambda self, t: self.state, r"\(bolts have state when they say kind = Kind.KEYED"),
+        (lambda self, t: self.nothing, "no attribute 'nothing'$"),
+    ],
+)
+def test_what_beginners_look_for_is_explained(use, message):
+    class Looks(tw.Bolt):
+        outputs = ["x"]
+
+        def process(self, t):
+            use(self, t)
+
+    flow = tw.Flow("t")
+    flow.source("s", tw.items([("a", 1)]), fields=["word", "n"]).through("b", Looks())
+    with pytest.raises(tw.ComponentError) as caught:
+        flow.run()
+    assert re.search(message, str(caught.value).splitlines()[0])
 
 
 def test_a_value_of_another_type_than_declared_is_an_error():

@@ -9,11 +9,13 @@ from typing import IO, Any
 import msgspec
 import pyarrow as pa
 
+from thalweg.components import BlockBolt, Bolt
 from thalweg.config import DeadLetter, OnError
 from thalweg.errors import ComponentError, RecordError, explain, locate, shorten
 from thalweg.events import Event, RecordRefused, TupleRefused
 from thalweg.metrics import Counter
 from thalweg.topology import Component
+from thalweg.tuples import Tuple
 
 
 class Refusals:
@@ -38,7 +40,7 @@ class Refusals:
     ) -> None:
         """Raise, or note and go on, after a component raised on a tuple."""
         text = ", ".join(f"{name}={shorten(value, 80)}" for name, value in values.items())
-        reason = f"{type(error).__name__}: {error}{hint}"
+        reason = f"{type(error).__name__}: {error}{hint or _attribute_hint(error)}"
         if self._policy == "fail":
             raise self._error(reason, shorten_text(text), call) from error
         self._counter.errors += 1
@@ -85,6 +87,17 @@ class Refusals:
             self._file = open(self._policy.path, "ab", buffering=0)  # noqa: SIM115 (closed above)
         about = {"component": self._component.name, "task": self._task}
         self._file.write(msgspec.json.encode(about | record, enc_hook=repr) + b"\n")
+
+
+def _attribute_hint(error: Exception) -> str:
+    """Help with the two attributes that beginners look for in vain."""
+    if not isinstance(error, AttributeError):
+        return ""
+    if isinstance(error.obj, Tuple):
+        return f" (this tuple has {', '.join(error.obj.__struct_fields__)})"
+    if error.name == "state" and isinstance(error.obj, Bolt | BlockBolt):
+        return " (bolts have state when they say kind = Kind.KEYED or Kind.GLOBAL)"
+    return ""
 
 
 def shorten_text(text: str, limit: int = 300) -> str:
