@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ numbers.sink("out", tw.call(lambda t: print(t.n, flush=FLUSH)))
 def shell(folder: Path, command: str, *, flush: bool = False) -> subprocess.CompletedProcess[str]:
     (folder / "small.py").write_text(PROGRAM.replace("FLUSH", str(flush)))
     return subprocess.run(  # noqa: S602 (our own command)
-        f"{sys.executable} -m thalweg {command}",
+        f"{shlex.quote(sys.executable)} -m thalweg {command}",
         shell=True,
         cwd=folder,
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUNBUFFERED": ""},
