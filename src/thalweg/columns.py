@@ -39,11 +39,15 @@ class Column(NamedTuple):
 
 
 class Misfit(Exception):
-    """A value, or a whole column, does not fit its field."""
+    """A value, in this row, or a whole column does not fit its field."""
+
+    def __init__(self, text: str, row: int | None = None) -> None:
+        super().__init__(text)
+        self.row = row
 
 
 def _misfit(row: int, value: Any) -> Misfit:
-    return Misfit(f"row {row}: {shorten(value, 80)} ({type(value).__name__})")
+    return Misfit(f"row {row}: {shorten(value, 80)} ({type(value).__name__})", row)
 
 
 # --- types ---------------------------------------------------------------------------------------

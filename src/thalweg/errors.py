@@ -48,7 +48,11 @@ class UsageError(ThalwegError):
 
 
 class SchemaError(ThalwegError):
-    """A value does not fit the type of its field."""
+    """A value does not fit the type of its field; ``row`` is where, if it is known."""
+
+    def __init__(self, text: str, row: int | None = None) -> None:
+        super().__init__(text)
+        self.row = row
 
 
 class RecordError(ThalwegError):

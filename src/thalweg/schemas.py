@@ -243,7 +243,7 @@ class Shape:
         try:
             made = self._converted(column, wanted)
         except Misfit as misfit:
-            raise self._refused(index, str(misfit)) from misfit
+            raise self._refused(index, misfit) from misfit
         if wanted is None and len(made.array) and _is_settled(made.array.type):
             self.types[index] = made.array.type
         return made
@@ -255,15 +255,16 @@ class Shape:
             return columns.column(column, wanted)
         return Column(columns.cast(column, wanted or columns.plain_type(column.type)), False)
 
-    def _refused(self, index: int, got: str) -> SchemaError:
+    def _refused(self, index: int, misfit: Misfit) -> SchemaError:
         name, wanted = self.names[index], self.types[index]
         return SchemaError(
             explain(
                 f"field {name!r} of {self.subject}",
                 expected="values of one type" if wanted is None else str(wanted),
-                got=got,
+                got=str(misfit),
                 hint=_hint(name, wanted),
-            )
+            ),
+            misfit.row,
         )
 
 

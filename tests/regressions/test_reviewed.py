@@ -139,6 +139,16 @@ def test_the_message_names_the_tuple_that_is_to_blame():
     assert caught.value.tuple_text == "n=7"
 
 
+def test_a_running_operator_names_the_tuple_that_is_to_blame_too():
+    flow = tw.Flow("t")
+    numbers = flow.source("s", tw.items(range(10)), fields={"n": int})
+    keyed = numbers.extend(k=lambda n: n % 2).key_by("k")
+    keyed.scan(0, lambda state, n: "seven" if n == 7 else 1, into="a")
+    with pytest.raises(tw.ComponentError) as caught:
+        flow.run()
+    assert caught.value.tuple_text == "n=7, k=1"
+
+
 @pytest.mark.parametrize("rows", SIZES)
 def test_state_keeps_nothing_of_a_tuple_whose_result_does_not_fit(rows):
     flow = tw.Flow("t")

@@ -55,8 +55,10 @@ class BlockBoltTask(Task):
                 self._refuse(row, error)
         except SchemaError as error:
             self._emitted.clear()
-            if self.body.by_row:
+            if self.body.by_row and self.context.tolerant:
                 self._row_by_row(block)
+            elif self.body.by_row:
+                self._refuse(min(error.row or 0, len(block) - 1), error)
             else:
                 self._whole_block_failed(block.batch, error)
         except ThalwegError:
