@@ -83,13 +83,12 @@ class Flow:
         """Build and run it."""
         return self.build().run(on, **arguments)
 
-    def _bolt(self, stream: Stream, name: str, bolt: AnyBody, options: dict[str, Any]) -> str:
+    def _bolt(self, stream: Stream, name: str, bolt: AnyBody, options: dict[str, Any]) -> None:
         is_sink = isinstance(bolt, Bolt | BlockBolt) and not body_outputs(bolt)
         wanted = {"order": self._order} if is_sink else {}
         reads = self._builder.add_bolt(name, bolt, **(wanted | options))
         for component, output in stream.origins:
             reads.grouping(component, stream.grouping, output)
-        return name
 
 
 @dataclass(frozen=True)

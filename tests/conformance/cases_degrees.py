@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from conformance.bodies import CountByKey, Split
 from conformance.harness import (
@@ -14,6 +13,8 @@ from conformance.harness import (
     TableIs,
     at_degrees,
     nowhere,
+    running,
+    to_sink,
 )
 from thalweg.builder import TopologyBuilder
 from thalweg.connectors.memory import items
@@ -31,20 +32,6 @@ TEXT = ["the quick brown fox", "jumps over the lazy dog", "the end"] * 4
 def orders(order: str = "sender") -> Stream:
     fields = {"user": str, "item": str, "amount": int}
     return Flow("orders", order).source("orders", items([]), fields=fields)
-
-
-def to_sink(stream: Stream) -> Topology:
-    stream.sink("out", nowhere())
-    return stream.flow.build()
-
-
-def running(rows: list[tuple[Any, ...]], key: int) -> list[tuple[Any, ...]]:
-    seen: Counter[Any] = Counter()
-    made = []
-    for row in rows:
-        seen[row[key]] += 1
-        made.append((*row, seen[row[key]]))
-    return made
 
 
 def letters(degree: int) -> Topology:

@@ -19,6 +19,8 @@ from conformance.harness import (
     TableIs,
     built,
     nowhere,
+    running,
+    to_sink,
 )
 from thalweg.connectors.memory import items
 from thalweg.expressions import col
@@ -38,21 +40,6 @@ TAGS = Counter(tag for _, tag, _ in POSTS)
 def posts(order: str = "sender") -> Stream:
     fields = {"region": str, "tag": str, "likes": int}
     return Flow("posts", order).source("posts", items([]), fields=fields)
-
-
-def to_sink(stream: Stream) -> Topology:
-    stream.sink("out", nowhere())
-    return stream.flow.build()
-
-
-def running(rows: list[tuple[Any, ...]], key: int) -> list[tuple[Any, ...]]:
-    """Add to each row how often its key has come, in serial order."""
-    seen: Counter[Any] = Counter()
-    made = []
-    for row in rows:
-        seen[row[key]] += 1
-        made.append((*row, seen[row[key]]))
-    return made
 
 
 def totals(rows: list[tuple[Any, ...]], key: int, value: int) -> dict[Any, int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conformance.harness import SAME_PROCESS, AnyOrder, Case, Exactly, Holds, nowhere
+from conformance.harness import SAME_PROCESS, AnyOrder, Case, Exactly, Holds, nowhere, to_sink
 from thalweg.components import BlockBolt, Bolt
 from thalweg.connectors.memory import items
 from thalweg.expressions import col, lit
@@ -25,11 +25,6 @@ def people(order: str = "total") -> Stream:
 
 def sentences(order: str = "total") -> Stream:
     return Flow("text", order).source("text", items([]), fields={"text": str})
-
-
-def to_sink(stream: Stream) -> Topology:
-    stream.sink("out", nowhere())
-    return stream.flow.build()
 
 
 class Greeting(NamedTuple):

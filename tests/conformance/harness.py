@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from thalweg.connectors.memory import Call, call
+from thalweg.connectors.memory import CallSink, call
 from thalweg.execution import Run
 from thalweg.flow import Stream
 from thalweg.metrics import Snapshot
@@ -130,12 +130,28 @@ def at_degrees(
     ]
 
 
+def to_sink(stream: Stream) -> Topology:
+    """End a stream in a sink called ``out``."""
+    stream.sink("out", nowhere())
+    return stream.flow.build()
+
+
+def running(rows: Iterable[Row], key: int) -> list[Row]:
+    """Add to each row how often its key has come, in serial order."""
+    seen: Counter[Any] = Counter()
+    made = []
+    for row in rows:
+        seen[row[key]] += 1
+        made.append((*row, seen[row[key]]))
+    return made
+
+
 def built(stream: Stream) -> Topology:
     """Make the topology that a stream belongs to."""
     return stream.flow.build()
 
 
-def nowhere() -> Call:
+def nowhere() -> CallSink:
     """Make a sink for a case; the adapter collects what reaches it."""
     return call(lambda _t: None)
 

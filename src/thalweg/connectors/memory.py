@@ -55,7 +55,7 @@ def items(source: Iterable[Any] | Callable[[], Iterable[Any]]) -> Items:
     return Items(source)
 
 
-class Call(Shared, BlockBolt):
+class CallSink(Shared, BlockBolt):
     """Calls a function with each tuple."""
 
     def __init__(self, function: Callable[[Any], object]) -> None:
@@ -70,11 +70,11 @@ class Call(Shared, BlockBolt):
                 self.context.refuse(row, error)
 
 
-def call(function: Callable[[Any], object]) -> Call:
+def call(function: Callable[[Any], object]) -> CallSink:
     """Make a sink that calls a function with each tuple."""
-    return Call(function)
+    return CallSink(function)
 
 
-def collect(into: list[Any]) -> Call:
+def collect(into: list[Any]) -> CallSink:
     """Make a sink that appends each tuple to a list."""
-    return Call(into.append)
+    return CallSink(into.append)

@@ -47,7 +47,7 @@ class KeyedBolt(Shared, BlockBolt):
             self.emit(self.make_batch(columns, self.changes_on), stream=self.changes_on)
 
 
-class FunctionBolt(KeyedBolt):
+class StepBolt(KeyedBolt):
     """Calls a user's function (state, *fields) -> state on each tuple, in order.
 
     ``start`` makes the state of a new key. A tuple that is refused, because the function raises or
@@ -145,7 +145,7 @@ class _Calls:
         self.refused.append(row)
 
 
-class Fold(FunctionBolt):
+class Fold(StepBolt):
     """A table of one value per key, made by a function; sends changed values once per block."""
 
     commutative = True
@@ -176,7 +176,7 @@ class Reduce(Fold):
         return lambda before, value: value if before is MISSING else combine(before, value)
 
 
-class Scan(FunctionBolt):
+class Scan(StepBolt):
     """One output per tuple: the tuple with, in the field ``into``, the state of its key."""
 
     def __init__(self, step: Call, start: Callable[[], Any], outputs: Fields, into: str) -> None:
@@ -195,7 +195,7 @@ class Scan(FunctionBolt):
         self._fold(batch, self.step.function, done)
 
 
-class Stateful(FunctionBolt):
+class Stateful(StepBolt):
     """A user's function (state, *fields) -> (state, output); one output per tuple."""
 
     def process_block(self, batch: pa.RecordBatch) -> None:
