@@ -21,6 +21,7 @@ from thalweg.connectors import (
     ramp,
     rate,
     socket_lines,
+    spark_source,
     stdout,
     steps,
     to_files,
@@ -40,6 +41,7 @@ from thalweg.execution import Result
 from thalweg.expressions import col, lit
 from thalweg.flow import Flow
 from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.spark.settings import Spark
 from thalweg.topology import Topology
 from thalweg.tuples import as_dict
 
@@ -57,6 +59,7 @@ __all__ = [
     "RecordError",
     "Result",
     "SchemaError",
+    "Spark",
     "Spout",
     "StateError",
     "TaskContext",
@@ -78,6 +81,7 @@ __all__ = [
     "ramp",
     "rate",
     "socket_lines",
+    "spark_source",
     "stdout",
     "steps",
     "to_files",
@@ -85,3 +89,4 @@ __all__ = [
 ]
 
 execution.register("inline", Inline)
+execution.register("spark", Spark)

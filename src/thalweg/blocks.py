@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thalweg.errors import StateError, explain
+from thalweg.errors import SchemaError, StateError, explain
 
 Rows = npt.NDArray[np.int64]
 DEFAULT_STREAM = "default"
@@ -54,6 +54,9 @@ class Block:
     targets: Rows | None = None
     #: Columns as the Python values that Arrow would give back, where they are known already.
     lists: dict[str, list[Any]] = field(default_factory=dict)
+    #: Order among the tuples of one source tuple, level by level, where tuples leave their block:
+    #: the branch and the place among its siblings at each component that they came through.
+    path: tuple[Rows, ...] = ()
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, origin: Origin, serial: int = 0) -> Block:
@@ -75,7 +78,8 @@ class Block:
         roots = None if self.roots is None else [self.roots[row] for row in rows]
         targets = None if self.targets is None else self.targets[rows]
         batch = self.batch.take(pa.array(rows))
-        return Block(batch, self.origin, self.serials[rows], rows, roots, targets)
+        path = tuple(level[rows] for level in self.path)
+        return Block(batch, self.origin, self.serials[rows], rows, roots, targets, path=path)
 
     def slice(self, start: int, stop: int) -> Block:
         """Keep the rows from ``start`` up to ``stop``, without copying."""
@@ -89,6 +93,7 @@ class Block:
             np.arange(start, min(stop, len(self)), dtype=np.int64),
             roots,
             None if self.targets is None else self.targets[start:stop],
+            path=tuple(level[start:stop] for level in self.path),
         )
 
     def split(self, targets: npt.NDArray[np.int64], parts: int) -> list[Block]:
@@ -131,7 +136,16 @@ def concatenate(blocks: Sequence[Block]) -> Block:
     targets = None
     if blocks[0].targets is not None:
         targets = np.concatenate([block.targets for block in blocks if block.targets is not None])
-    return Block(batch, blocks[0].origin, serials, None, roots, targets)
+    depth = max(len(block.path) for block in blocks)
+    path = tuple(np.concatenate([level(b, number) for b in blocks]) for number in range(depth))
+    return Block(batch, blocks[0].origin, serials, None, roots, targets, path=path)
+
+
+def level(block: Block, number: int) -> Rows:
+    """Give a level of a block's path; zeros where it is not as deep."""
+    if number < len(block.path):
+        return block.path[number]
+    return np.broadcast_to(np.int64(0), (len(block),))
 
 
 def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -139,8 +153,14 @@ def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     if all(batch.schema.equals(batches[0].schema) for batch in batches):
         return batches
     schemas = [batch.schema for batch in batches]
-    schema = pa.unify_schemas(schemas, promote_options="permissive")
-    return [batch.cast(schema) for batch in batches]
+    try:
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
+        return [batch.cast(schema) for batch in batches]
+    except pa.ArrowException as error:
+        hint = "declare the types of this stream's fields"
+        raise SchemaError(
+            explain("blocks of one stream", "", "one schema", str(error), hint)
+        ) from error
 
 
 # --- Arrow IPC ---------------------------------------------------------------------------------

@@ -53,14 +53,16 @@ def on_error(policy: object) -> OnError:
 class Options:
     """How one component runs."""
 
-    #: Number of tasks.
-    degree: int = 1
+    #: Number of tasks; None lets the runtime choose (inline: one).
+    degree: int | None = None
     #: Seconds between two calls of process_tick; None for no ticks.
     tick: float | None = None
     #: What to do when the component raises on a tuple.
     on_error: OnError = "fail"
     #: Least order of its inputs; None for what its kind asks for.
     order: OrderName | None = None
+    #: Seconds after its last change at which a key of its state is forgotten; None for never.
+    ttl: float | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Options:
@@ -79,8 +81,9 @@ class Options:
                 raise TopologyError(
                     explain(f"option {name!r}", where, f"one of {known}", hint=hint)
                 )
-        if read.get("tick") is not None:
-            read["tick"] = seconds(read["tick"])
+        for name in ("tick", "ttl"):
+            if read.get(name) is not None:
+                read[name] = seconds(read[name])
         if "on_error" in read:
             read["on_error"] = on_error(read["on_error"])
         if read.get("order") is not None and read["order"] not in ORDERS:

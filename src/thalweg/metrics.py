@@ -25,6 +25,13 @@ class ComponentMetrics:
     busy: float
     #: Tuples received by each task.
     per_task: tuple[int, ...]
+    #: Tuples and bytes that it sent to other places, and tuples that stayed where they were.
+    shuffled: int = 0
+    shuffled_bytes: int = 0
+    local: int = 0
+    #: Keys in its state, and their bytes.
+    state_keys: int = 0
+    state_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,10 @@ class Snapshot:
     latency: Latency | None
     acked: int = 0
     failed: int = 0
+    #: Tuples read from sources that wait to be processed.
+    pending: int = 0
+    #: Committed micro-batches, where the runtime has them.
+    batches: int = 0
 
     def component(self, name: str) -> ComponentMetrics:
         """Find the metrics of a component."""

@@ -28,7 +28,7 @@ def traced(topology: Topology) -> frozenset[str]:
         joins = len(component.inputs) > 1 and component.name in in_order
         if component.name in found or joins:
             found.update(input_.component for input_ in component.inputs)
-        if component.options.degree > 1:
+        if component.degree > 1:
             found.add(component.name)
     return frozenset(found)
 

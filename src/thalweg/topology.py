@@ -60,6 +60,11 @@ class Component:
         return getattr(self.body, "kind", Kind.STATELESS)
 
     @property
+    def degree(self) -> int:
+        """Number of tasks; one where nobody said."""
+        return 1 if self.options.degree is None else self.options.degree
+
+    @property
     def table(self) -> str | None:
         """Name of the table that it keeps, if any."""
         return getattr(self.body, "table", None)

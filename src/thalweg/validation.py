@@ -53,7 +53,7 @@ def _check_component(component: Component) -> None:
             base, method
         ):
             raise TopologyError(explain(subject, expected=f"a method {method}", got="none"))
-    degree = component.options.degree
+    degree = component.degree
     if not isinstance(degree, int) or isinstance(degree, bool) or degree < 1:
         raise TopologyError(
             explain(f"degree of {subject}", expected="at least 1", got=repr(degree))

@@ -1,6 +1,7 @@
 """Sources and sinks that every runtime has."""
 
 from thalweg.connectors.files import files
+from thalweg.connectors.frames import spark_source
 from thalweg.connectors.memory import call, collect, items
 from thalweg.connectors.printing import stdout
 from thalweg.connectors.profiles import constant, ramp, steps
@@ -18,6 +19,7 @@ __all__ = [
     "ramp",
     "rate",
     "socket_lines",
+    "spark_source",
     "stdout",
     "steps",
     "to_files",

@@ -49,7 +49,7 @@ def error_policy(policy: OnError) -> str:
 
 def traits(component: Component) -> list[str]:
     """Say what a component is: role, tasks, table, tick."""
-    said = [component.role, plural(component.options.degree, "task")]
+    said = [component.role, plural(component.degree, "task")]
     if component.table:
         said.append(f"table {component.table}")
     if component.options.tick:

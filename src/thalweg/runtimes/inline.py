@@ -90,7 +90,7 @@ class _Running:
         self._traced = traced(topology)
         self._ordered = ordered(topology)
         self._latency = LatencySketch()
-        self._counters = {c.name: Counter(c.name, c.options.degree) for c in topology}
+        self._counters = {c.name: Counter(c.name, c.degree) for c in topology}
         self._edges = {(c.name, s): self._make_edges(c, s) for c in topology for s in c.outputs}
         self._spouts: dict[str, list[AnySpoutTask]] = {}
         self._bolts: dict[str, list[AnyBoltTask]] = {}
@@ -123,7 +123,7 @@ class _Running:
     def _make_edges(self, producer: Component, stream: str) -> list[_Edge]:
         edges = []
         for reader, input_ in self._topology.readers(producer.name, stream):
-            table = RoutingTable.even(reader.options.degree, self._settings.key_groups)
+            table = RoutingTable.even(reader.degree, self._settings.key_groups)
             router = make_router(input_.grouping, table)
             edges.append(_Edge(reader, reader.inputs.index(input_), input_, router))
         return edges

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thalweg.clock import Clock
-from thalweg.codecs import MsgpackCodec
-from thalweg.components import BlockBolt, Bolt, Kind, TaskContext
+from thalweg.codecs import Codec, MsgpackCodec
+from thalweg.components import BlockBolt, Bolt, KeyedState, Kind, TaskContext
 from thalweg.execution import Run
 from thalweg.metrics import Counter
 from thalweg.runtimes.block_tasks import AnyBoltTask, make_bolt_task
-from thalweg.runtimes.refusals import Refusals
+from thalweg.runtimes.refusals import Lines, Refusals
 from thalweg.runtimes.spout_tasks import AnySpoutTask, make_spout_task
 from thalweg.schemas import Shape
 from thalweg.state import MemoryState
 from thalweg.topology import Component, Topology
+
+Shapes = Mapping[str, Shape]
+
+
+def codec_of(component: Component) -> Codec:
+    """Give the codec for the values of a component's state."""
+    body = component.body
+    assert isinstance(body, Bolt | BlockBolt)  # noqa: S101 (only bolts have state)
+    codec: Codec = body.state_codec or MsgpackCodec(body.state_type)
+    return codec
+
+
+def make_shapes(component: Component) -> dict[str, Shape]:
+    """Make the shapes of a component's streams; its tasks share them: one schema per stream."""
+    return {s: Shape(f, f"{component.name!r}, {s}") for s, f in component.outputs.items()}
 
 
 @dataclass(frozen=True)
@@ -24,51 +40,65 @@ class TaskMaker:
 
     topology: Topology
     clock: Clock
-    seed: int
+    seed: int | str
     key_groups: int
     run: Run
+    #: Takes refused tuples instead of the files that their components name.
+    letters: Mapping[str, Lines] | None = None
 
     def spouts(self, component: Component, counter: Counter) -> list[AnySpoutTask]:
         """Make the tasks of a spout."""
+        shapes = make_shapes(component)
+        contexts = [self._context(component, t, shapes, None) for t in range(component.degree)]
         return [
             make_spout_task(component, context, self._refusals(component, context, counter))
-            for context in self._contexts(component)
+            for context in contexts
         ]
 
     def bolts(self, component: Component, counter: Counter) -> list[AnyBoltTask]:
         """Make the tasks of a bolt."""
+        shapes = make_shapes(component)
         return [
-            make_bolt_task(component, context, self._refusals(component, context, counter))
-            for context in self._contexts(component)
+            self.bolt(component, task, counter, shapes, self._memory(component))
+            for task in range(component.degree)
         ]
+
+    def bolt(
+        self,
+        component: Component,
+        task: int,
+        counter: Counter,
+        shapes: Shapes,
+        state: KeyedState | None,
+    ) -> AnyBoltTask:
+        """Make one task of a bolt."""
+        context = self._context(component, task, shapes, state)
+        return make_bolt_task(component, context, self._refusals(component, context, counter))
 
     def _refusals(self, component: Component, context: TaskContext, counter: Counter) -> Refusals:
-        return Refusals(component, context.task, counter, self.run.listen)
+        letters = self.letters.get(component.name) if self.letters else None
+        return Refusals(component, context.task, counter, self.run.listen, letters)
 
-    def _contexts(self, component: Component) -> list[TaskContext]:
-        """Make a context per task; the shapes are shared, so that a stream has one schema."""
-        shapes = {s: Shape(f, f"{component.name!r}, {s}") for s, f in component.outputs.items()}
+    def _context(
+        self, component: Component, task: int, shapes: Shapes, state: KeyedState | None
+    ) -> TaskContext:
         read = frozenset(s for s in component.outputs if self.topology.readers(component.name, s))
-        return [
-            TaskContext(
-                topology=self.topology.name,
-                component=component.name,
-                task=task,
-                degree=component.options.degree,
-                clock=self.clock,
-                random=random.Random(f"{self.seed}/{component.name}/{task}"),  # noqa: S311 (to be repeatable)
-                state=self._state(component),
-                shapes=shapes,
-                read_streams=read,
-                settings=self.run.settings,
-                stop=self.run.stop.set,
-                tolerant=component.options.on_error != "fail",
-            )
-            for task in range(component.options.degree)
-        ]
+        return TaskContext(
+            topology=self.topology.name,
+            component=component.name,
+            task=task,
+            degree=component.degree,
+            clock=self.clock,
+            random=random.Random(f"{self.seed}/{component.name}/{task}"),  # noqa: S311 (to be repeatable)
+            state=state,
+            shapes=shapes,
+            read_streams=read,
+            settings=self.run.settings,
+            stop=self.run.stop.set,
+            tolerant=component.options.on_error != "fail",
+        )
 
-    def _state(self, component: Component) -> MemoryState | None:
-        body = component.body
-        if not isinstance(body, Bolt | BlockBolt) or component.kind is Kind.STATELESS:
+    def _memory(self, component: Component) -> MemoryState | None:
+        if component.kind is Kind.STATELESS:
             return None
-        return MemoryState(body.state_codec or MsgpackCodec(body.state_type), self.key_groups)
+        return MemoryState(codec_of(component), self.key_groups)

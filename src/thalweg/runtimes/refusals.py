@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -18,6 +19,37 @@ from thalweg.topology import Component
 from thalweg.tuples import Tuple
 
 
+class DeadLetters:
+    """A file that takes what was refused, one line each; opened with the first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def write(self, line: bytes) -> None:
+        """Add lines; they are in the file when this returns."""
+        if self._file is None:
+            os.makedirs(self._path.parent, exist_ok=True)
+            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed below)
+        self._file.write(line)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class Lines(Protocol):
+    """Something that takes lines."""
+
+    def write(self, line: bytes) -> None:
+        """Take one or more lines."""
+
+    def close(self) -> None:
+        """Let go of what is open."""
+
+
 class Refusals:
     """Applies a component's policy at one task."""
 
@@ -27,13 +59,16 @@ class Refusals:
         task: int,
         counter: Counter,
         listen: Callable[[Event], None],
+        letters: Lines | None = None,
     ) -> None:
         self._component = component
         self._task = task
         self._counter = counter
         self._listen = listen
         self._policy: OnError = component.options.on_error
-        self._file: IO[bytes] | None = None
+        self._letters = letters
+        if letters is None and isinstance(self._policy, DeadLetter):
+            self._letters = DeadLetters(self._policy.path)
 
     def tuple_failed(
         self, values: dict[str, Any], error: Exception, call: Any, hint: str = ""
@@ -67,10 +102,9 @@ class Refusals:
         self._listen(RecordRefused(self._component.name, shorten(raw), reason))
 
     def close(self) -> None:
-        """Let go of the dead-letter file."""
-        if self._file:
-            self._file.close()
-            self._file = None
+        """Let go of the dead letters."""
+        if self._letters is not None:
+            self._letters.close()
 
     def _error(self, reason: str, tuple_text: str | None, call: Any) -> ComponentError:
         name = self._component.name
@@ -80,13 +114,10 @@ class Refusals:
         return ComponentError(name, self._task, text, tuple_text)
 
     def _keep(self, record: dict[str, Any]) -> None:
-        if not isinstance(self._policy, DeadLetter):
+        if not isinstance(self._policy, DeadLetter) or self._letters is None:
             return
-        if self._file is None:
-            os.makedirs(self._policy.path.parent, exist_ok=True)
-            self._file = open(self._policy.path, "ab", buffering=0)  # noqa: SIM115 (closed above)
         about = {"component": self._component.name, "task": self._task}
-        self._file.write(msgspec.json.encode(about | record, enc_hook=repr) + b"\n")
+        self._letters.write(msgspec.json.encode(about | record, enc_hook=repr) + b"\n")
 
 
 def _attribute_hint(error: Exception) -> str:

@@ -38,7 +38,7 @@ class Tracker:
     def delivered(self, reader: Component, input_: Input, block: Block) -> None:
         """Note that a block is on its way to a reader."""
         if block.roots is not None:
-            copies = reader.options.degree if isinstance(input_.grouping, All) else 1
+            copies = reader.degree if isinstance(input_.grouping, All) else 1
             for _ in range(copies):
                 self._acker.hold(block.roots)
 

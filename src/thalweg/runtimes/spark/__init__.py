@@ -1,0 +1,1 @@
+"""The Spark runtime: a topology as one Spark job per micro-batch."""

@@ -1,0 +1,185 @@
+"""Running batches: one Spark job each, tried again as a whole, committed by one manifest."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+from py4j.protocol import Py4JError
+from pyspark import RDD, SparkContext
+from pyspark.errors import PySparkException
+
+from thalweg.errors import ThalwegError, explain
+from thalweg.runtimes.spark.exchange import collect, descriptors, exchange, remove_shuffles, run_at
+from thalweg.runtimes.spark.failpoints import hit
+from thalweg.runtimes.spark.inputs import BatchInput
+from thalweg.runtimes.spark.limits import Retries
+from thalweg.runtimes.spark.marks import marks_of
+from thalweg.runtimes.spark.notes import Commit, Note, decode_commit
+from thalweg.runtimes.spark.program import Facts, Program, Shipped
+from thalweg.runtimes.spark.stage import StageWork
+from thalweg.statelog.manifests import Manifest, Manifests
+from thalweg.statelog.runs import RunRef
+
+
+@dataclass(frozen=True)
+class Done:
+    """A committed batch."""
+
+    manifest: Manifest
+    notes: list[Note]
+    seconds: float
+    attempts: int
+
+
+@dataclass
+class Batches:
+    """Runs one batch after the other; the next begins with the version of ``manifest``.
+
+    ``sleep`` waits between attempts; it is an argument so that tests need not wait.
+    """
+
+    context: SparkContext
+    program: Program
+    shipped: Shipped
+    manifests: Manifests
+    manifest: Manifest
+    retries: Retries = field(default_factory=Retries)
+    sleep: Callable[[float], None] = time.sleep
+    #: Told of every attempt that failed: number, reason, and seconds until the next.
+    failed: Callable[[int, str, float], None] = field(default=lambda _n, _why, _wait: None)
+    #: Runs that replace others from the next commit on, by place (see compaction).
+    adopt: Callable[[list[list[RunRef]]], list[list[RunRef]]] = field(default=lambda runs: runs)
+
+    def run(self, taken: BatchInput) -> Done:
+        """Run a batch and commit it; raises when a component fails or all attempts have."""
+        begin = time.perf_counter()
+        facts = self._facts(taken)
+        commits, attempts = self._try(facts, taken)
+        notes = [note for commit in commits for note in commit.notes]
+        for note in notes:
+            if note.failure is not None:
+                raise note.failure.error()
+        hit("before manifest")
+        manifest = self._next(facts, taken, commits, notes)
+        self.manifests.commit(manifest)
+        hit("after manifest")
+        self.manifest = manifest
+        return Done(manifest, notes, time.perf_counter() - begin, attempts)
+
+    def skip(self, taken: BatchInput, reason: str) -> Manifest:
+        """Commit that an input was set aside: the state stays, the input counts as read."""
+        facts = self._facts(taken)
+        manifest = self._next(facts, taken, [], [])
+        self.manifest = replace_notes(manifest, {"set aside": reason})
+        self.manifests.commit(self.manifest)
+        return self.manifest
+
+    def _facts(self, taken: BatchInput) -> Facts:
+        last = self.manifest
+        return Facts(
+            version=last.version + 1,
+            clock=taken.clock,
+            seed=last.seed,
+            ticks=taken.ticks,
+            end=taken.end,
+            tracked=taken.tracked,
+            runs=tuple(map(tuple, last.runs)),
+            types={name: base64.b64decode(text) for name, text in last.types.items()},
+            frame=taken.frame,
+        )
+
+    def _try(self, facts: Facts, taken: BatchInput) -> tuple[list[Commit], int]:
+        """Run the job, as often as it takes: always the whole batch, from the same version."""
+        waits = self.retries.waits()
+        attempt = 1
+        while True:
+            try:
+                return self._attempt(facts, taken), attempt
+            except (Py4JError, PySparkException) as error:
+                wait = next(waits, None)
+                if wait is None:
+                    raise _given_up(facts, attempt, error) from error
+                self.failed(attempt, reason_of(error), wait)
+                self.sleep(wait)
+                attempt += 1
+
+    def _attempt(self, facts: Facts, taken: BatchInput) -> list[Commit]:
+        plan = self.program.plan
+        rdd, first = self._input(taken)
+        for stage in range(first, plan.stages):
+            rdd = run_at(rdd, partial(run_stage, self.shipped, facts, stage))
+            if stage < plan.stages - 1:
+                rdd = exchange(rdd, plan.places)
+        try:
+            return [decode_commit(data) for data in collect(rdd)]
+        finally:
+            remove_shuffles(rdd)
+
+    def _input(self, taken: BatchInput) -> tuple[RDD[Any], int]:
+        """Give what the job begins with, and its first stage: without input there is no source."""
+        if taken.rdd is not None:
+            return taken.rdd(), 0
+        first = min(1, self.program.plan.stages - 1)
+        return descriptors(self.context, [], self.program.plan.places), first
+
+    def _next(
+        self, facts: Facts, taken: BatchInput, commits: list[Commit], notes: list[Note]
+    ) -> Manifest:
+        last, plan = self.manifest, self.program.plan
+        runs = self.adopt([list(refs) for refs in last.runs])
+        for commit in commits:
+            if commit.run is not None:
+                runs[commit.place].append(commit.run)
+        return Manifest(
+            version=facts.version,
+            epoch=last.epoch,
+            clock=facts.clock,
+            seed=facts.seed,
+            watermark=last.watermark,
+            places=plan.places,
+            runs=runs,
+            inputs={**last.inputs, **taken.inputs},
+            topology=marks_of(plan.topology),
+            types=_types(last.types, notes),
+            staged=[ref for note in notes for ref in note.staged],
+        )
+
+
+def run_stage(
+    shipped: Shipped, facts: Facts, stage: int, place: int, payloads: Iterator[bytes]
+) -> Iterator[bytes]:
+    """Run one stage at one place; this is what Spark calls."""
+    return StageWork(shipped.program(), facts, stage, place).run(iter(payloads))
+
+
+def replace_notes(manifest: Manifest, notes: Mapping[str, Any]) -> Manifest:
+    """Give a manifest with other notes."""
+    return msgspec.structs.replace(manifest, notes=dict(notes))
+
+
+def _types(known: Mapping[str, str], notes: list[Note]) -> dict[str, str]:
+    found = dict(known)
+    for note in notes:
+        for name, schema in note.types.items():
+            found.setdefault(name, base64.b64encode(schema).decode())
+    return found
+
+
+def reason_of(error: Exception) -> str:
+    """Say in one line why Spark gave up on a job."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "Exception" in line or "Error" in line]
+    return (telling or lines or [type(error).__name__])[0][:500]
+
+
+def _given_up(facts: Facts, attempts: int, error: Exception) -> ThalwegError:
+    subject = f"batch {facts.version}"
+    got = f"{attempts} failed attempts, the last one: {reason_of(error)}"
+    return ThalwegError(explain(subject, expected="Spark to finish its job", got=got))

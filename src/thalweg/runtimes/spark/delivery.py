@@ -1,0 +1,134 @@
+"""Sinks beside the driver: they get what a committed batch staged for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from thalweg.blocks import Block
+from thalweg.config import DeadLetter
+from thalweg.metrics import Counter
+from thalweg.ordering import Arrival
+from thalweg.runtimes.block_tasks import AnyBoltTask
+from thalweg.runtimes.making import TaskMaker
+from thalweg.runtimes.refusals import DeadLetters
+from thalweg.runtimes.spark.arrivals import in_any_order, in_order
+from thalweg.runtimes.spark.planning import Plan
+from thalweg.runtimes.spark.staging import BLOCKS, LETTERS, read_staged
+from thalweg.runtimes.spark.wire import unpack_block
+from thalweg.runtimes.tasks import BoltTask
+from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import Manifest, StagedRef
+from thalweg.topology import Component
+
+
+@dataclass
+class Failed:
+    """Source tuples that a sink let fail."""
+
+    serials: set[int]
+
+
+class Delivery:
+    """Runs the sinks beside the driver, and fills the files of dead letters."""
+
+    def __init__(self, plan: Plan, maker: TaskMaker, location: Location) -> None:
+        self._plan, self._location = plan, location
+        self.counters: dict[str, Counter] = {}
+        self._tasks: dict[str, AnyBoltTask] = {}
+        self._opened: list[AnyBoltTask] = []
+        for name in plan.beside_driver:
+            component = plan.topology.component(name)
+            self.counters[name] = counter = Counter(name, 1)
+            (self._tasks[name],) = maker.bolts(component, counter)
+
+    def open(self) -> None:
+        """Get all sinks ready."""
+        for task in self._tasks.values():
+            self._opened.append(task)
+            task.prepare()
+
+    def close(self) -> list[Exception]:
+        """Let all sinks let go; give what they raised."""
+        errors: list[Exception] = []
+        for task in reversed(self._opened):
+            try:
+                task.close()
+            except Exception as error:
+                errors.append(error)
+        self._opened.clear()
+        return errors
+
+    def deliver(self, manifest: Manifest, tracked: bool = False) -> set[int]:
+        """Give every sink what is staged for it; gives the serials of what failed there."""
+        failed: set[int] = set()
+        for name, task in self._tasks.items():
+            refs = _of(manifest, BLOCKS, name)
+            for index, block in self._arrivals(self._plan.topology.component(name), refs):
+                failed |= self._process(name, task, index, block, tracked)
+        self._write_letters(manifest)
+        return failed
+
+    def tick(self, names: Iterable[str]) -> None:
+        """Let time pass at these sinks."""
+        for name in names:
+            if name in self._tasks:
+                self._tasks[name].tick()
+
+    def end(self) -> None:
+        """Tell all sinks that there will be no more."""
+        for task in self._tasks.values():
+            task.end()
+
+    def _arrivals(self, component: Component, refs: list[StagedRef]) -> Iterable[Arrival]:
+        arrivals: list[Arrival] = []
+        for ref in refs:
+            for payload in read_staged(self._location, ref):
+                address, block = unpack_block(payload)
+                arrivals.append((address.index, block))
+        in_turn = any(
+            edge.in_order
+            for input_ in component.inputs
+            for edge in self._plan.edges[input_.component, input_.stream]
+            if edge.reader == component.name
+        )
+        return in_order(arrivals) if in_turn and arrivals else in_any_order(arrivals)
+
+    def _process(
+        self, name: str, task: AnyBoltTask, index: int, block: Block, tracked: bool
+    ) -> set[int]:
+        input_ = self._plan.topology.component(name).inputs[index]
+        task.bind(origin=block.origin, key=input_.key)
+        if tracked and isinstance(task, BoltTask) and not task.body.auto_ack:
+            block = replace(block, roots=[(serial,) for serial in block.serials.tolist()])
+        self.counters[name].per_task[0] += len(block)
+        task.process(block, False)
+        rows = sorted(task.failed_rows | task.kept_rows) if tracked else []
+        return set(block.serials[rows].tolist())
+
+    def _write_letters(self, manifest: Manifest) -> None:
+        for component in self._plan.topology:
+            policy = component.options.on_error
+            refs = _of(manifest, LETTERS, component.name)
+            if refs and isinstance(policy, DeadLetter):
+                append_letters(policy.path, self._location, refs)
+
+
+def append_letters(path: Path, location: Location, refs: Iterable[StagedRef]) -> None:
+    """Put staged dead letters into their file."""
+    letters = DeadLetters(path)
+    try:
+        for ref in refs:
+            for line in read_staged(location, ref):
+                letters.write(line.to_pybytes())
+    finally:
+        letters.close()
+
+
+def _of(manifest: Manifest, folder: str, component: str) -> list[StagedRef]:
+    return [
+        ref
+        for ref in manifest.staged
+        if ref.component == component and ref.name.startswith(f"{folder}/")
+    ]

@@ -1,0 +1,76 @@
+"""What a batch takes in: entries of the write-ahead log, a DataFrame, or nothing but time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from pyspark import RDD, SparkContext
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from thalweg.runtimes.spark.exchange import arrow_batches, descriptors
+from thalweg.runtimes.spark.program import Frame
+from thalweg.runtimes.spark.segments import Entry, Segment
+
+#: Name under which a manifest says how far the write-ahead log is committed.
+LOG = "log"
+# A slice of a segment has at least this many rows, so that small entries stay whole.
+_SLICE_ROWS = 8192
+
+
+class Entered(msgspec.Struct, frozen=True, array_like=True):
+    """Some rows of a segment of the write-ahead log, as the first stage reads them."""
+
+    entry: str
+    segment: Segment
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class BatchInput:
+    """What a batch takes in, and when."""
+
+    clock: float
+    #: Makes the RDD that the first stage reads; None when there is nothing to read.
+    rdd: Callable[[], RDD[Any]] | None = None
+    frame: Frame | None = None
+    #: How far each source will have been read.
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    tracked: bool = False
+    ticks: frozenset[str] = frozenset()
+    end: bool = False
+
+
+def from_entry(context: SparkContext, entry: Entry, places: int) -> BatchInput:
+    """Take in an entry of the write-ahead log, spread over as many tasks as there are places."""
+    slices = [part for segment in entry.segments for part in _slices(entry, segment, places)]
+    payloads = [msgspec.msgpack.encode(part) for part in slices]
+    return BatchInput(
+        clock=entry.clock,
+        rdd=(lambda: descriptors(context, payloads, places)) if payloads else None,
+        inputs={LOG: entry.number},
+        tracked=any(segment.tracked for segment in entry.segments),
+    )
+
+
+def _slices(entry: Entry, segment: Segment, places: int) -> list[Entered]:
+    size = max(_SLICE_ROWS, -(-segment.rows // places))
+    return [
+        Entered(entry.name, segment, start, min(start + size, segment.rows))
+        for start in range(0, segment.rows, size)
+    ]
+
+
+def from_frame(frame: DataFrame, component: str, number: int, clock: float) -> BatchInput:
+    """Take in a DataFrame as the given batch of its source."""
+    schema = to_arrow_schema(frame.schema)
+    return BatchInput(
+        clock=clock,
+        rdd=lambda: arrow_batches(frame),
+        frame=Frame(component, schema.serialize().to_pybytes()),
+        inputs={component: number},
+    )

@@ -1,0 +1,100 @@
+"""What tasks tell the driver, carried through the exchanges and out with the one action."""
+
+from __future__ import annotations
+
+import msgspec
+
+from thalweg import errors
+from thalweg.errors import ComponentError, ThalwegError
+from thalweg.statelog.manifests import StagedRef
+from thalweg.statelog.runs import CorruptRun, RunRef
+
+#: Refused tuples that a task describes; beyond that they are only counted.
+MAX_REFUSED = 100
+
+
+class Refused(msgspec.Struct, frozen=True, array_like=True):
+    """A tuple that an error policy set aside."""
+
+    component: str
+    task: int
+    tuple_text: str
+    reason: str
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True):
+    """An error that ends the run, as plain values."""
+
+    kind: str
+    text: str
+    component: str = ""
+    task: int = 0
+    tuple_text: str | None = None
+
+    @classmethod
+    def of(cls, error: ThalwegError) -> Failure:
+        """Write an error down."""
+        kind = type(error).__name__
+        if isinstance(error, ComponentError):
+            return cls(kind, str(error), error.component, error.task, error.tuple_text)
+        return cls(kind, str(error))
+
+    def error(self) -> ThalwegError:
+        """Make the error again."""
+        if self.kind == "ComponentError":
+            return ComponentError(self.component, self.task, self.text, self.tuple_text)
+        if self.kind == "CorruptRun":
+            return CorruptRun(self.text)
+        known = getattr(errors, self.kind, ThalwegError)
+        return known(self.text) if issubclass(known, ThalwegError) else ThalwegError(self.text)
+
+
+class Counts(msgspec.Struct, array_like=True):
+    """What one component did in one task of Spark."""
+
+    component: str
+    #: Tuples taken in, by task of the component.
+    received: dict[int, int] = {}
+    emitted: int = 0
+    errors: int = 0
+    busy: float = 0.0
+    #: Tuples and bytes that it sent through the exchange, and tuples that skipped it.
+    shuffled: int = 0
+    shuffled_bytes: int = 0
+    local: int = 0
+    #: Keys and bytes that it changed in its state.
+    changed_keys: int = 0
+    changed_bytes: int = 0
+
+
+class Note(msgspec.Struct, array_like=True):
+    """All that one task of Spark has to say."""
+
+    stage: int
+    place: int
+    host: str
+    seconds: float = 0.0
+    counts: list[Counts] = []
+    refused: list[Refused] = []
+    staged: list[StagedRef] = []
+    #: Serial numbers of tracked source tuples that failed.
+    failed: list[int] = []
+    #: Schemas of streams whose types were learnt from values, by "component/stream".
+    types: dict[str, bytes] = {}
+    stop: bool = False
+    failure: Failure | None = None
+    #: Bytes of input that did not fit in memory.
+    spilled: int = 0
+
+
+class Commit(msgspec.Struct, array_like=True):
+    """What a place gives at the end of a batch."""
+
+    place: int
+    run: RunRef | None
+    notes: list[Note]
+
+
+def decode_commit(data: bytes) -> Commit:
+    """Read what the last stage gave."""
+    return msgspec.msgpack.decode(data, type=Commit)

@@ -1,0 +1,159 @@
+"""From a topology to the stages of a Spark job: what runs where, and what has to be exchanged.
+
+A component runs in one stage; those that need nothing but the tuples at hand run wherever their
+producer does. Pure: nothing here knows Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from thalweg.components import Kind
+from thalweg.errors import UsageError, explain
+from thalweg.groupings import Global, LoadAware, LocalOrShuffle, NoGrouping, PartialKey, Shuffle
+from thalweg.ordering import ordered
+from thalweg.topology import Component, Input, Topology
+
+_ANYWHERE = (Shuffle, LocalOrShuffle, NoGrouping, LoadAware)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A stream on its way to one reader."""
+
+    reader: str
+    #: Which of the reader's inputs it is.
+    index: int
+    input: Input
+    #: "here" in the producer's task, "exchange" to the reader's place, "driver" to staged files.
+    how: str
+    #: Whether tuples that belong to the sender's own place may skip the exchange.
+    fused: bool
+    #: Whether serial numbers and paths travel with the tuples.
+    in_order: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every stage of a batch has to know."""
+
+    topology: Topology
+    places: int
+    #: Stage of each component that runs at places; spouts are in stage 0.
+    stage_of: Mapping[str, int]
+    #: Readers of each stream.
+    edges: Mapping[tuple[str, str], tuple[Edge, ...]]
+    #: Components whose outputs must keep the order of a serial execution.
+    traced: frozenset[str]
+    #: Sinks that run beside the driver.
+    beside_driver: tuple[str, ...]
+
+    @property
+    def stages(self) -> int:
+        """How many stages a batch has; one more than it has exchanges."""
+        return max(self.stage_of.values()) + 1
+
+    def place_of(self, task: int) -> int:
+        """Give the place at which a task of any component runs."""
+        return task % self.places
+
+    def tasks_at(self, component: Component, place: int) -> range:
+        """Give the tasks of a component at a place."""
+        return range(place, component.degree, self.places)
+
+
+def make_plan(topology: Topology, places: int, fuse: bool = True) -> Plan:
+    """Decide the stages of a topology."""
+    if places < 1:
+        raise UsageError(explain("places", expected="at least 1", got=str(places)))
+    topology = _with_degrees(topology, places)
+    in_order = ordered(topology)
+    driver = tuple(c.name for c in topology if _is_beside_driver(c))
+    stage_of = _stages(topology, driver)
+    edges = {
+        (producer.name, stream): tuple(
+            Edge(
+                reader=reader.name,
+                index=reader.inputs.index(input_),
+                input=input_,
+                how=_how(reader, driver),
+                fused=fuse and input_.order == "sender",
+                in_order=reader.name in in_order,
+            )
+            for reader, input_ in topology.readers(producer.name, stream)
+        )
+        for producer in topology
+        for stream in producer.outputs
+    }
+    traced = frozenset(
+        name for (name, _), found in edges.items() if any(edge.in_order for edge in found)
+    )
+    return Plan(topology, places, stage_of, edges, traced, driver)
+
+
+def _with_degrees(topology: Topology, places: int) -> Topology:
+    """Give components whose degree nobody chose one task per place."""
+    return replace(topology, components=tuple(_with_degree(c, places) for c in topology))
+
+
+def _with_degree(component: Component, places: int) -> Component:
+    if component.options.degree is not None:
+        return component
+    one = component.is_spout or component.kind is Kind.GLOBAL or not component.outputs
+    one = one or any(isinstance(input_.grouping, Global) for input_ in component.inputs)
+    options = replace(component.options, degree=1 if one else places)
+    return replace(component, options=options)
+
+
+def _is_beside_driver(component: Component) -> bool:
+    """Sinks of one task run beside the driver, on what was committed; others at their places."""
+    return (
+        not component.is_spout
+        and not component.outputs
+        and component.kind is Kind.STATELESS
+        and component.degree == 1
+        and not getattr(component.body, "at_places", False)
+    )
+
+
+def runs_anywhere(component: Component) -> bool:
+    """Say whether a bolt may run in its producer's task: no state, no key, no ticks, no end."""
+    body = type(component.body)
+    return (
+        component.kind is Kind.STATELESS
+        and component.options.tick is None
+        and all(isinstance(input_.grouping, _ANYWHERE) for input_ in component.inputs)
+        and not _overrides(body, "process_end")
+    )
+
+
+def _overrides(body: type, method: str) -> bool:
+    base = next(cls for cls in reversed(body.__mro__) if hasattr(cls, method))
+    return getattr(body, method) is not getattr(base, method)
+
+
+def _stages(topology: Topology, driver: tuple[str, ...]) -> dict[str, int]:
+    stages: dict[str, int] = {}
+    for component in topology:
+        if component.name in driver:
+            continue
+        before = max((stages[input_.component] for input_ in component.inputs), default=0)
+        here = component.is_spout or runs_anywhere(component)
+        stages[component.name] = before if here else before + 1
+    return stages
+
+
+def _how(reader: Component, driver: tuple[str, ...]) -> str:
+    if reader.name in driver:
+        return "driver"
+    return "here" if runs_anywhere(reader) else "exchange"
+
+
+def state_name(component: Component, task: int) -> str:
+    """Name the part of a run that holds a component's state.
+
+    Tasks share it, since a key belongs to one of them; with partial keys each has its own.
+    """
+    split = any(isinstance(input_.grouping, PartialKey) for input_ in component.inputs)
+    return f"{component.name}#{task}" if split else component.name

@@ -1,0 +1,100 @@
+"""What workers are sent: once per run the program, with each batch its facts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pyspark import Broadcast, cloudpickle
+
+from thalweg.hashing import KEY_GROUPS
+from thalweg.routing.table import RoutingTable
+from thalweg.runtimes.spark.limits import Limits
+from thalweg.runtimes.spark.planning import Plan
+from thalweg.runtimes.spark.shipping import by_value
+from thalweg.statelog.location import Location
+from thalweg.statelog.runs import RunRef, Runs
+
+
+@dataclass(frozen=True)
+class Program:
+    """What does not change while a topology runs."""
+
+    plan: Plan
+    location: Location
+    settings: Mapping[str, str] = field(default_factory=dict)
+    key_groups: int = KEY_GROUPS
+    limits: Limits = field(default_factory=Limits)
+
+    @cached_property
+    def tables(self) -> dict[str, RoutingTable]:
+        """The routing table of each component: which task owns a key."""
+        even = {
+            degree: RoutingTable.even(degree, self.key_groups)
+            for degree in {c.degree for c in self.plan.topology}
+        }
+        return {c.name: even[c.degree] for c in self.plan.topology}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where the rows of a DataFrame enter, and their Arrow schema."""
+
+    component: str
+    schema: bytes
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a batch is: the same for every attempt at it."""
+
+    #: The version of the state that this batch makes.
+    version: int
+    clock: float
+    seed: int
+    #: Components whose tick is due.
+    ticks: frozenset[str] = frozenset()
+    #: Whether all inputs have ended.
+    end: bool = False
+    #: Whether tuples are to be acknowledged one by one.
+    tracked: bool = False
+    #: The runs of each place that the batch begins with.
+    runs: tuple[tuple[RunRef, ...], ...] = ()
+    #: Schemas learnt so far, by "component/stream".
+    types: Mapping[str, bytes] = field(default_factory=dict)
+    #: The DataFrame that enters, or None where segments do.
+    frame: Frame | None = None
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A program on its way: workers unpack it once and keep it."""
+
+    digest: str
+    packed: Broadcast[bytes]
+
+    def program(self) -> Program:
+        """Give the program, unpacked at most once per process."""
+        if self.digest not in _programs:
+            _programs.clear()
+            _programs[self.digest] = cloudpickle.loads(self.packed.value)
+        return _programs[self.digest]
+
+
+def pack(program: Program) -> bytes:
+    """Write a program with all code that workers could not import themselves."""
+    with by_value():
+        return bytes(cloudpickle.dumps(program))  # type: ignore[no-untyped-call]  # untyped there
+
+
+def digest(packed: bytes) -> str:
+    """Name a packed program."""
+    return hashlib.blake2b(packed, digest_size=16).hexdigest()
+
+
+_programs: dict[str, Any] = {}
+#: Runs that this process has opened and verified.
+opened = Runs()

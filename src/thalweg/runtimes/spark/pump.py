@@ -1,0 +1,306 @@
+"""The pump: asks spouts for tuples beside the driver, and logs what they give.
+
+What a micro-batch processes comes from the log alone. After a crash the entries that were not
+committed are processed again, and the spouts go on behind all that is logged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from thalweg.clock import Clock
+from thalweg.errors import StateError, UsageError, explain
+from thalweg.metrics import Counter
+from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.spark.pump_skipping import Skipping
+from thalweg.runtimes.spark.segments import Entry, Piece, SegmentLog, read_block, task_name
+from thalweg.runtimes.spout_tasks import AnySpoutTask, BlockSpoutTask
+from thalweg.topology import Component, Topology
+
+#: Makes the tasks of a spout; see ``TaskMaker.spouts``.
+MakeTasks = Callable[[Component, Counter], list[AnySpoutTask]]
+
+
+@dataclass(frozen=True)
+class PumpSettings:
+    """How much is asked of spouts at a time."""
+
+    #: Rows of an entry after which no spout is asked any more.
+    rows: int = 200_000
+    #: Rows that are asked of a spout at once.
+    block_rows: int = 4096
+    #: Seconds of an entry after which no spout is asked any more.
+    seconds: float = 0.5
+    #: Seconds to wait when no spout has anything and none says when to ask again.
+    idle: float = 0.01
+    #: Nothing is asked while more entries than these are not committed.
+    pending_entries: int = 4
+
+    def __post_init__(self) -> None:
+        for name, least in {"rows": 1, "block_rows": 1, "seconds": 0, "pending_entries": 0}.items():
+            value = getattr(self, name)
+            if value < least:
+                raise UsageError(explain(name, expected=f"at least {least}", got=str(value)))
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class _Tracked:
+    """A row that was sent with an id and has not ended."""
+
+    serial: int
+    task: AnySpoutTask
+    id: Any
+
+
+class Pump:
+    """Asks the spouts of a topology in turn, in one thread; ``stopping`` ends a round early."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        make_tasks: MakeTasks,
+        log: SegmentLog,
+        clock: Clock,
+        settings: PumpSettings | None = None,
+        stopping: Callable[[], bool] = _never,
+    ) -> None:
+        self._topology = topology
+        self._make_tasks = make_tasks
+        self._log = log
+        self._clock = clock
+        self._settings = settings or PumpSettings()
+        self._stopping = stopping
+        #: Counts of each spout, by name.
+        self.counters = {c.name: Counter(c.name, c.degree) for c in topology.spouts}
+        #: Tuples with an id that have ended, well and badly.
+        self.acked = 0
+        self.failed = 0
+        self._tasks: list[AnySpoutTask] = []
+        self._opened: list[AnySpoutTask] = []
+        self._turns: deque[AnySpoutTask] = deque()
+        self._skipping: dict[AnySpoutTask, Skipping] = {}
+        #: Tasks that have ended: logged, and not logged yet.
+        self._ended: set[str] = set()
+        self._ending: set[str] = set()
+        #: Sent but not logged yet, in order.
+        self._waiting: list[tuple[AnySpoutTask, Emission]] = []
+        self._entries: dict[int, Entry] = {}
+        self._tracked: dict[int, list[_Tracked]] = {}
+        self._failure: Exception | None = None
+
+    # --- begin and end -----------------------------------------------------------------------
+
+    def open(self, committed: int = 0) -> None:
+        """Bring the spouts to where the log ends; ``committed`` is the last entry that is done.
+
+        Spouts that have ended are left alone. Call :meth:`close` also when this raises.
+        """
+        entries = self._log.after(committed)
+        last = self._log.last
+        totals: dict[str, int] = last.totals if last else {}
+        self._ended = set(last.finished if last else ())
+        made = [
+            t for c in self._topology.spouts for t in self._make_tasks(c, self.counters[c.name])
+        ]
+        self._learn(entries, made)
+        self._tasks = [task for task in made if _name(task) not in self._ended]
+        for task in self._tasks:
+            self._prepare(task, totals.get(_name(task), 0))
+        for task in self._tasks:
+            task.start()
+        self._turns.extend(self._tasks)
+
+    def _learn(self, entries: list[Entry], tasks: list[AnySpoutTask]) -> None:
+        """Take in entries of an earlier run: what they count, and types learnt from their rows."""
+        shapes = {task.component.name: task.context.shapes for task in tasks}
+        for entry in entries:
+            for segment in entry.segments:
+                if segment.component not in shapes:
+                    continue
+                self.counters[segment.component].emitted += segment.rows
+                shape = shapes[segment.component].get(segment.stream)
+                if shape is not None and None in shape.types:
+                    shape.conform(read_block(self._log.location, entry.name, segment).batch)
+            self._entries[entry.number] = _untracked(entry)
+
+    def _prepare(self, task: AnySpoutTask, sent: int) -> None:
+        """Prepare a task that had sent so many rows; it goes on behind them if it can."""
+        resume = getattr(task.body, "resume", None)
+        if sent and resume is None and isinstance(task, BlockSpoutTask):
+            self._skipping[task] = Skipping(task, sent)
+        self._opened.append(task)
+        task.prepare()
+        if sent and resume is not None:
+            task.call(resume, sent)
+
+    def give_up(self) -> None:
+        """End the run: spouts pause, and all that is open fails."""
+        self._turns.clear()
+        for task in self._tasks:
+            task.stop()
+        tracked, self._tracked = self._tracked, {}
+        for row in (row for rows in tracked.values() for row in rows):
+            self._tell(row, ok=False)  # what it sends in answer comes too late for this run
+
+    def close(self) -> list[Exception]:
+        """Close every task that was opened, also when one of them raises; give what they raised."""
+        errors: list[Exception] = []
+        for skipping in self._skipping.values():
+            skipping.end()
+        while self._opened:
+            try:
+                self._opened.pop().close()
+            except Exception as error:
+                errors.append(error)
+        return errors
+
+    @property
+    def finished(self) -> bool:
+        """Whether all spouts have ended, that is logged, and everything is committed."""
+        ended = all(_name(task) in self._ended for task in self._tasks)
+        return ended and not self._entries and not self._waiting and self._failure is None
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def pending(self) -> list[Entry]:
+        """Give the entries that are logged but not committed, oldest first."""
+        return list(self._entries.values())
+
+    def pull(self) -> Entry | None:
+        """Ask the spouts in turn, and log what came; None when there is nothing now.
+
+        An entry without rows says that a spout has ended. An error of a spout is raised when all
+        that came before it is committed.
+        """
+        full = len(self._entries) > self._settings.pending_entries
+        entry = None if full or self._failure else self._ask_and_log()
+        if self._failure is not None and not self._entries:
+            raise self._failure
+        return entry
+
+    def _ask_and_log(self) -> Entry | None:
+        try:
+            self._ask_in_turn()
+        except Exception as error:
+            self._failure = error
+        return self._write() if self._waiting or self._ending else None
+
+    def _ask_in_turn(self) -> None:
+        """Go round until there is enough, the time is over, or nobody has anything."""
+        settings, turns = self._settings, self._turns
+        until = self._clock.now() + settings.seconds
+        rows = sum(emission.batch.num_rows for _, emission in self._waiting)
+        idle = 0
+        while idle < len(turns) and rows < settings.rows and not self._stopping():
+            task = turns.popleft()
+            if not task.finished:  # it may have ended in answer to an ack
+                given, new = self._ask(task)
+                rows += new
+                idle = 0 if given or task.finished else idle + 1
+            if task.finished:
+                self._ending.add(_name(task))
+            else:
+                turns.append(task)
+            if self._clock.now() >= until:
+                break
+
+    def _ask(self, task: AnySpoutTask) -> tuple[int, int]:
+        """Ask a spout once; give how many rows came, and how many of them are new."""
+        limit, skipping = self._settings.block_rows, self._skipping.get(task)
+        begin = time.perf_counter()
+        emissions = task.pull(limit if skipping is None else skipping.limit(limit))
+        self.counters[task.component.name].busy += time.perf_counter() - begin
+        given = _rows(emissions)
+        if skipping:
+            emissions = skipping.behind(emissions)
+        self._waiting += [(task, emission) for emission in emissions]
+        return given, _rows(emissions)
+
+    def wait_hint(self) -> float:
+        """Give the seconds after which it is worth asking again."""
+        idle = self._settings.idle
+        if self._waiting:
+            return 0.0
+        active = [task for task in self._tasks if not task.finished]
+        return min((max(task.wait_hint(), 0.0) or idle for task in active), default=idle)
+
+    def _write(self) -> Entry:
+        """Log what waits, and remember the ids; they live in memory only."""
+        pieces = [_piece(task, emission) for task, emission in self._waiting]
+        ended = self._ended | self._ending
+        entry = self._log.append(self._clock.now(), pieces, sorted(ended))
+        self._entries[entry.number] = entry
+        self._tracked[entry.number] = list(self._ids(entry))
+        for piece in pieces:
+            self.counters[piece.component].emitted += piece.batch.num_rows
+        self._waiting, self._ended, self._ending = [], ended, set()
+        return entry
+
+    def _ids(self, entry: Entry) -> Iterator[_Tracked]:
+        serial = entry.next_serial - entry.rows
+        for task, emission in self._waiting:
+            for row, id_ in enumerate(emission.ids or ()):
+                if id_ is not None:
+                    yield _Tracked(serial + row, task, id_)
+            serial += emission.batch.num_rows
+
+    # --- telling -----------------------------------------------------------------------------
+
+    def committed(self, entry_numbers: Collection[int], failed: Collection[int] = ()) -> None:
+        """Hear that the oldest entries are done, and tell the spouts.
+
+        Rows whose serial number is in ``failed`` fail, the others are acknowledged. What spouts
+        send in answer is logged with the next entry.
+        """
+        numbers, bad = sorted(entry_numbers), frozenset(failed)
+        oldest = list(self._entries)[: len(numbers)]
+        if numbers != oldest:
+            raise StateError(
+                explain("committed entries", expected=f"the oldest: {oldest}", got=str(numbers))
+            )
+        done = [row for number in numbers for row in self._tracked.pop(number, ())]
+        for number in numbers:
+            del self._entries[number]
+        for row in done:
+            for emission in self._tell(row, ok=row.serial not in bad):
+                self._waiting.append((row.task, emission))
+
+    def _tell(self, row: _Tracked, ok: bool) -> list[Emission]:
+        self.acked += ok
+        self.failed += not ok
+        return row.task.completed(row.id, ok)
+
+
+def _name(task: AnySpoutTask) -> str:
+    return task_name(task.component.name, task.context.task)
+
+
+def _rows(emissions: list[Emission]) -> int:
+    return sum(emission.batch.num_rows for emission in emissions)
+
+
+def _piece(task: AnySpoutTask, emission: Emission) -> Piece:
+    return Piece(
+        component=task.component.name,
+        task=task.context.task,
+        batch=emission.batch,
+        stream=emission.stream,
+        targets=emission.targets,
+        tracked=emission.ids is not None,
+    )
+
+
+def _untracked(entry: Entry) -> Entry:
+    """Nobody knows the ids of an earlier run."""
+    segments = tuple(msgspec.structs.replace(segment, tracked=False) for segment in entry.segments)
+    return msgspec.structs.replace(entry, segments=segments)

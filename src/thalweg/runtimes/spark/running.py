@@ -1,0 +1,230 @@
+"""A run on Spark: spouts are asked beside the driver, batches run one after the other."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from thalweg.connectors.frames import SparkSource
+from thalweg.events import Progress, RunFinished, RunStarted, TupleRefused
+from thalweg.execution import Result, Run
+from thalweg.runtimes.making import TaskMaker
+from thalweg.runtimes.spark.batches import Batches, Done
+from thalweg.runtimes.spark.delivery import Delivery
+from thalweg.runtimes.spark.frames import Frames
+from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
+from thalweg.runtimes.spark.planning import make_plan
+from thalweg.runtimes.spark.program import Program, Shipped, digest, pack
+from thalweg.runtimes.spark.pump import Pump
+from thalweg.runtimes.spark.segments import Entry, SegmentLog
+from thalweg.runtimes.spark.session import session_for
+from thalweg.runtimes.spark.settings import AVAILABLE_NOW, Spark
+from thalweg.runtimes.spark.starting import begin_with
+from thalweg.runtimes.spark.tables import Tables
+from thalweg.runtimes.spark.ticking import Ticks
+from thalweg.runtimes.spark.totals import Totals
+from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import Manifests
+from thalweg.topology import Topology
+
+_LONGEST_SLEEP = 0.1
+
+
+def run_on_spark(settings: Spark, topology: Topology, run: Run) -> Result:
+    """Run a topology on Spark until its sources end or it is told to stop."""
+    with ExitStack() as stack:
+        session = stack.enter_context(
+            session_for(settings.session, settings.master, topology.name, settings.config)
+        )
+        folder = _own_folder(settings)
+        return _Running(settings, topology, run, session, folder).run()
+
+
+def _own_folder(settings: Spark) -> tempfile.TemporaryDirectory[str] | None:
+    """Make a folder for state that nobody asked to keep; the result's tables hold on to it."""
+    return None if settings.state else tempfile.TemporaryDirectory(prefix="thalweg-state-")
+
+
+class _Running:
+    """One run of a topology."""
+
+    def __init__(
+        self,
+        settings: Spark,
+        topology: Topology,
+        run: Run,
+        session: Any,
+        folder: tempfile.TemporaryDirectory[str] | None,
+    ) -> None:
+        self._settings, self._run, self._folder = settings, run, folder
+        self._session, self._context = session, session.sparkContext
+        places = settings.places or self._context.defaultParallelism
+        self._plan = make_plan(topology, places, settings.fuse)
+        root = settings.state if folder is None else folder.name
+        self._location = Location.of(root or "")
+        self._clock = settings.clock
+        self._totals = Totals(self._plan)
+        self._lock = threading.Lock()
+
+    # --- begin and end -----------------------------------------------------------------------
+
+    def run(self) -> Result:
+        self._start = self._clock.now()
+        self._location.probe()
+        self._batches = self._make_batches()
+        maker = TaskMaker(
+            self._plan.topology,
+            self._clock,
+            self._settings.seed,
+            self._settings.key_groups,
+            self._run,
+        )
+        self._delivery = Delivery(self._plan, maker, self._location)
+        self._pump = self._make_pump(maker)
+        self._ticks = Ticks(self._plan.topology, self._start)
+        self._frames = Frames(self._plan.topology, self._settings, self._on_frame)
+        self._totals.beside = [*self._delivery.counters.values(), *self._pump.counters.values()]
+        ended = self._follow()
+        snapshot = self._snapshot()
+        stopped = self._run.stop.is_set() and not ended
+        self._run.listen(RunFinished(snapshot, stopped))
+        tables = Tables(self._plan.topology, self._location, self._batches.manifest, self._folder)
+        return Result(self._plan.topology.name, snapshot, stopped, tables)
+
+    def _make_batches(self) -> Batches:
+        program = Program(
+            plan=self._plan,
+            location=self._location,
+            settings=dict(self._run.settings),
+            key_groups=self._settings.key_groups,
+            limits=self._settings.limits,
+        )
+        packed = pack(program)
+        sent = self._context.broadcast(packed)
+        manifests = Manifests(self._location)
+        return Batches(
+            context=self._context,
+            program=program,
+            shipped=Shipped(digest(packed), sent),
+            manifests=manifests,
+            manifest=begin_with(manifests, self._plan, self._settings.seed),
+            retries=self._settings.retries,
+        )
+
+    def _make_pump(self, maker: TaskMaker) -> Pump:
+        topology = self._plan.topology
+        own = tuple(c for c in topology if not isinstance(c.body, SparkSource))
+        log = SegmentLog(self._location)
+        stopping = self._run.stop.is_set
+        return Pump(
+            replace(topology, components=own),
+            maker.spouts,
+            log,
+            self._clock,
+            self._settings.pump,
+            stopping,
+        )
+
+    def _follow(self) -> bool:
+        """Open everything, run until the end, close everything; True when all sources ended."""
+        try:
+            self._delivery.open()
+            self._pump.open(self._batches.manifest.inputs.get(LOG, 0))
+            self._run.listen(RunStarted(self._plan.topology.name, self._settings.name))
+            self._frames.start(self._session)
+            ended = self._loop()
+            self._frames.stop()
+            if ended or self._folder is not None:
+                self._end()
+        except BaseException as error:
+            for other in self._close():
+                error.add_note(f"while closing: {other}")
+            raise
+        for problem in self._close():
+            raise problem
+        return ended
+
+    def _close(self) -> list[Exception]:
+        return [*self._frames.close(), *self._pump.close(), *self._delivery.close()]
+
+    # --- the loop ----------------------------------------------------------------------------
+
+    def _loop(self) -> bool:
+        """Run batches; True when the sources have ended, False when told to stop."""
+        pending = self._pump.pending()
+        while not self._run.stop.is_set():
+            self._frames.check()
+            entry = pending.pop(0) if pending else self._pump.pull()
+            if entry is not None:
+                self._run_entry(entry)
+                continue
+            if self._fire_ticks():
+                continue
+            if self._pump.finished and self._frames.ended:
+                return True
+            if self._settings.trigger == AVAILABLE_NOW and self._frames.ended:
+                return False
+            self._wait()
+        return False
+
+    def _run_entry(self, entry: Entry) -> None:
+        with self._lock:
+            taken = from_entry(self._context, entry, self._plan.places)
+            ticks = self._ticks.due(taken.clock)
+            done = self._batches.run(replace(taken, ticks=ticks))
+            failed = self._after(done, taken.tracked, ticks)
+        self._pump.committed([entry.number], failed)
+
+    def _on_frame(self, taken: BatchInput) -> None:
+        """Run a batch that Structured Streaming drives, unless it was committed before."""
+        with self._lock:
+            (component, number), *_ = taken.inputs.items()
+            if number > self._batches.manifest.inputs.get(component, -1):
+                ticks = self._ticks.due(taken.clock)
+                self._after(self._batches.run(replace(taken, ticks=ticks)), False, ticks)
+
+    def _fire_ticks(self) -> bool:
+        with self._lock:
+            now = self._clock.now()
+            ticks = self._ticks.due(now)
+            if ticks:
+                self._after(self._batches.run(BatchInput(clock=now, ticks=ticks)), False, ticks)
+            return bool(ticks)
+
+    def _end(self) -> None:
+        with self._lock:
+            taken = BatchInput(clock=self._clock.now(), end=True)
+            self._after(self._batches.run(taken), False, frozenset())
+            self._delivery.end()
+        self._pump.give_up()
+
+    def _after(self, done: Done, tracked: bool, ticks: frozenset[str]) -> set[int]:
+        """Deliver and report what a batch has committed; gives the serials of what failed."""
+        failed = {serial for note in done.notes for serial in note.failed}
+        failed |= self._delivery.deliver(done.manifest, tracked)
+        self._delivery.tick(ticks)
+        self._totals.add(done.notes, done.seconds)
+        for note in done.notes:
+            for refused in note.refused:
+                self._run.listen(
+                    TupleRefused(
+                        refused.component, refused.task, refused.tuple_text, refused.reason
+                    )
+                )
+            if note.stop:
+                self._run.stop.set()
+        self._run.listen(Progress(self._snapshot()))
+        return failed
+
+    def _wait(self) -> None:
+        now = self._clock.now()
+        waits = [self._pump.wait_hint(), self._ticks.wait(now), _LONGEST_SLEEP]
+        self._clock.sleep(max(0.0, min(waits)))
+
+    def _snapshot(self) -> Any:
+        self._totals.acked, self._totals.failed = self._pump.acked, self._pump.failed
+        elapsed = self._clock.now() - self._start
+        return self._totals.snapshot(elapsed, self._batches.manifest)

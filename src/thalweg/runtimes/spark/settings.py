@@ -1,0 +1,69 @@
+"""Settings of the Spark runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from thalweg.clock import Clock, SystemClock, seconds
+from thalweg.errors import UsageError, explain
+from thalweg.execution import Result, Run
+from thalweg.hashing import KEY_GROUPS
+from thalweg.runtimes.spark.limits import Limits, Retries
+from thalweg.runtimes.spark.pump import PumpSettings
+from thalweg.topology import Topology
+
+AVAILABLE_NOW = "available-now"
+
+
+@dataclass(frozen=True)
+class Spark:
+    """The Spark runtime: ``Spark(master="local[2]").run(topology)``, or with a session of yours.
+
+    >>> Spark(places=4, trigger="1 second").interval
+    1.0
+    """
+
+    #: A session to run on; without one, a session is made and stopped at the end.
+    session: Any = None
+    master: str = "local[*]"
+    #: Where tasks run and keep state; None for as many as Spark runs tasks at once.
+    places: int | None = None
+    #: Time between two batches, "available-now" to take what is there and end, or None for at once.
+    trigger: str | None = None
+    #: Where Structured Streaming keeps its offsets (any URI that Hadoop knows).
+    checkpoint: str | None = None
+    #: Where state is kept (a path, or a URI that pyarrow knows); None for a folder of the run.
+    state: str | None = None
+    #: Whether tuples for the sender's own place skip the exchange.
+    fuse: bool = True
+    clock: Clock = field(default_factory=SystemClock)
+    seed: int = 0
+    key_groups: int = KEY_GROUPS
+    pump: PumpSettings = field(default_factory=PumpSettings)
+    limits: Limits = field(default_factory=Limits)
+    retries: Retries = field(default_factory=Retries)
+    #: Further settings for a session that is made.
+    config: dict[str, str] = field(default_factory=dict)
+    name: str = "spark"
+
+    def __post_init__(self) -> None:
+        if self.places is not None and self.places < 1:
+            raise UsageError(explain("places", expected="at least 1", got=str(self.places)))
+        if self.session is not None and isinstance(self.session, str):
+            hint = f"Spark(master={self.session!r})"
+            raise UsageError(explain("session", "", "a SparkSession", repr(self.session), hint))
+        _ = self.interval
+
+    @property
+    def interval(self) -> float:
+        """Least seconds between the beginnings of two batches."""
+        if self.trigger in (None, AVAILABLE_NOW):
+            return 0.0
+        return seconds(self.trigger or 0)
+
+    def run(self, topology: Topology, run: Run | None = None) -> Result:
+        """Run a topology until its sources end or it is told to stop."""
+        from thalweg.runtimes.spark.running import run_on_spark  # noqa: PLC0415 (needs pyspark)
+
+        return run_on_spark(self, topology, run or Run())

@@ -1,0 +1,283 @@
+"""One stage at one place: takes what arrived, lets components work, sends on what they gave."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from thalweg.blocks import Block, Origin, Rows
+from thalweg.components import Kind
+from thalweg.errors import ThalwegError
+from thalweg.ordering import Arrival
+from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.spark.arrivals import Spool, in_any_order, in_order
+from thalweg.runtimes.spark.exchange import address
+from thalweg.runtimes.spark.inputs import Entered
+from thalweg.runtimes.spark.notes import Commit, Failure, Note
+from thalweg.runtimes.spark.planning import Edge
+from thalweg.runtimes.spark.program import Facts, Program
+from thalweg.runtimes.spark.routes import Routes
+from thalweg.runtimes.spark.segments import read_block
+from thalweg.runtimes.spark.staging import Staging
+from thalweg.runtimes.spark.stores import Stores
+from thalweg.runtimes.spark.wire import (
+    Address,
+    kind_of,
+    pack_block,
+    pack_delta,
+    pack_note,
+    unpack_block,
+    unpack_delta,
+    unpack_note,
+)
+from thalweg.runtimes.spark.work_tasks import WorkTasks
+from thalweg.runtimes.tasks import BoltTask
+from thalweg.topology import Component
+
+#: Serial number of what ticks and ends make components send: behind all tuples of the batch.
+_LATER = 1 << 62
+#: Partitions of a DataFrame are this far apart in serial numbers.
+_PARTITION_BITS = 40
+
+Payloads = Iterator[bytes]
+
+
+class StageWork:
+    """Runs one stage at one place, for one batch."""
+
+    def __init__(self, program: Program, facts: Facts, stage: int, place: int) -> None:
+        self._program, self._facts = program, facts
+        self._plan, self._topology = program.plan, program.plan.topology
+        self._stage, self._place = stage, place
+        self._last = stage == self._plan.stages - 1
+        self._note = Note(stage, place, socket.gethostname())
+        self._stores = Stores(program, facts, place)
+        self._staging = Staging(program.location, facts.version, place)
+        self._tasks = WorkTasks(program, facts, self._stores, self._staging)
+        self._routes = Routes(program)
+        self._spool = Spool(program.limits.memory)
+        self._arrived: dict[tuple[str, int], list[Arrival]] = {}
+        self._notes: list[Note] = []
+        self._outbox: list[bytes] = []
+
+    # --- begin and end -----------------------------------------------------------------------
+
+    def run(self, payloads: Payloads) -> Iterator[bytes]:
+        """Do everything; gives address and payload in turn, or, in the last stage, a commit."""
+        begin = time.perf_counter()
+        try:
+            with self._spool:
+                try:
+                    yield from self._work(payloads)
+                except ThalwegError as error:
+                    # Known errors travel as values: Spark must not try again what will fail again.
+                    self._note.failure = Failure.of(error)
+                    self._outbox.clear()
+        finally:
+            self._tasks.close()
+        self._note.seconds = time.perf_counter() - begin
+        yield from self._finish()
+
+    def _work(self, payloads: Payloads) -> Iterator[bytes]:
+        if self._stage == 0:
+            for block in self._enter(payloads):
+                self._deliver(block)
+                yield from self._drain()
+        else:
+            self._take_in(payloads)
+        for component in self._topology:
+            if self._plan.stage_of.get(component.name) == self._stage and self._stage > 0:
+                yield from self._run_component(component)
+        self._tasks.report(self._note)
+        self._note.staged = self._staging.write()
+
+    def _finish(self) -> Iterator[bytes]:
+        if self._last:
+            self._notes.append(self._note)
+            failed = any(note.failure for note in self._notes)
+            run = None if failed else self._stores.write_run()
+            yield msgspec.msgpack.encode(Commit(self._place, run, self._notes))
+            return
+        for name, stage, changes in self._stores.changes() if not self._note.failure else ():
+            made_in = self._stage if stage is None else stage
+            self._send(self._place, pack_delta(name, made_in, changes))
+        for note in [*self._notes, self._note]:
+            self._send(self._place, iter([pack_note(note)]))
+        yield from self._drain()
+
+    def _drain(self) -> Iterator[bytes]:
+        yield from self._outbox
+        self._outbox.clear()
+
+    def _send(self, place: int, payloads: Iterator[bytes]) -> int:
+        sent = 0
+        for payload in payloads:
+            self._outbox += (address(place), payload)
+            sent += len(payload)
+        return sent
+
+    # --- what comes in -----------------------------------------------------------------------
+
+    def _enter(self, payloads: Payloads) -> Iterator[Block]:
+        """Read what sources gave: record batches of a DataFrame, or segments of the log."""
+        frame = self._facts.frame
+        if frame is None:
+            for payload in payloads:
+                entered = msgspec.msgpack.decode(payload, type=Entered)
+                block = read_block(self._program.location, entered.entry, entered.segment)
+                yield block.slice(entered.start, entered.stop)
+            return
+        schema = pa.ipc.read_schema(pa.py_buffer(frame.schema))
+        shape = self._tasks.shapes(self._topology.component(frame.component))["default"]
+        serial = self._place << _PARTITION_BITS
+        for payload in payloads:
+            batch = shape.conform(pa.ipc.read_record_batch(pa.py_buffer(payload), schema))
+            self._tasks.counts_of(frame.component).emitted += batch.num_rows
+            yield Block.of(batch, Origin(frame.component), serial)
+            serial += batch.num_rows
+
+    def _take_in(self, payloads: Payloads) -> None:
+        """Sort out what arrived; what is for a later stage goes on to the same place."""
+        for payload in payloads:
+            self._spool.add(payload)
+        self._note.spilled = self._spool.spilled
+        for buffer in self._spool.payloads():
+            kind = kind_of(buffer)
+            if kind == "note":
+                self._notes.append(unpack_note(buffer, Note))
+            elif kind == "delta":
+                self._stores.overlay(*unpack_delta(buffer))
+            else:
+                to, block = unpack_block(buffer)
+                if self._plan.stage_of[to.component] == self._stage:
+                    arrived = self._arrived.setdefault((to.component, to.task), [])
+                    arrived.append((to.index, block))
+                else:
+                    self._send(self._place, iter([buffer.to_pybytes()]))
+
+    # --- components --------------------------------------------------------------------------
+
+    def _run_component(self, component: Component) -> Iterator[bytes]:
+        """Give a component's tasks at this place what arrived, then their ticks and their end."""
+        chunk = self._program.limits.chunk_rows
+        for task in self._plan.tasks_at(component, self._place):
+            arrived = self._arrived.pop((component.name, task), [])
+            sort = self._is_ordered(component)
+            for index, block in (in_order if sort and arrived else in_any_order)(arrived, chunk):
+                self._process(component, task, index, block)
+                yield from self._drain()
+            if component.name in self._facts.ticks:
+                self._later(component, task, self._tasks.get(component, task).tick())
+            if self._facts.end:
+                self._later(component, task, self._tasks.get(component, task).end())
+            yield from self._drain()
+
+    def _is_ordered(self, component: Component) -> bool:
+        edges = (self._edge(component, index) for index in range(len(component.inputs)))
+        return any(edge.in_order for edge in edges)
+
+    def _edge(self, component: Component, index: int) -> Edge:
+        input_ = component.inputs[index]
+        edges = self._plan.edges[input_.component, input_.stream]
+        return next(e for e in edges if e.reader == component.name and e.index == index)
+
+    def _process(self, component: Component, number: int, index: int, block: Block) -> None:
+        """Let a task process a block, and deliver what it sends."""
+        task = self._tasks.get(component, number)
+        input_ = component.inputs[index]
+        task.bind(origin=block.origin, key=input_.key)
+        if component.kind is Kind.KEYED and input_.key:
+            self._stores.prefetch(component, number, [block.batch.column(n) for n in input_.key])
+        counts = self._tasks.counts_of(component.name)
+        counts.received[number] = counts.received.get(number, 0) + len(block)
+        lineage = component.name in self._plan.traced or self._facts.tracked
+        if self._facts.tracked and isinstance(task, BoltTask) and not task.body.auto_ack:
+            block = replace(block, roots=[(serial,) for serial in block.serials.tolist()])
+        begin = time.perf_counter()
+        emissions = task.process(block, lineage)
+        counts.busy += time.perf_counter() - begin
+        if self._facts.tracked:
+            self._tasks.kept.open.update(block.serials[sorted(task.kept_rows)].tolist())
+            self._tasks.kept.failed.update(block.serials[sorted(task.failed_rows)].tolist())
+        branch = index if len(component.inputs) > 1 else None
+        for emission in emissions:
+            counts.emitted += emission.batch.num_rows
+            self._deliver(_output_block(component, number, block, emission, branch))
+
+    def _later(self, component: Component, task: int, emissions: list[Emission]) -> None:
+        for emission in emissions:
+            rows = emission.batch.num_rows
+            self._tasks.counts_of(component.name).emitted += rows
+            number = self._topology.components.index(component)
+            serials = np.full(rows, _LATER + number, dtype=np.int64)
+            path = np.full(rows, task, dtype=np.int64), np.arange(rows, dtype=np.int64)
+            origin = Origin(component.name, emission.stream, task)
+            self._deliver(
+                Block(emission.batch, origin, serials, targets=emission.targets, path=path)
+            )
+
+    # --- deliveries --------------------------------------------------------------------------
+
+    def _deliver(self, block: Block) -> None:
+        """Hand a block to the readers of its stream: here, elsewhere, or beside the driver."""
+        origin = block.origin
+        counts = self._tasks.counts_of(origin.component)
+        for edge in self._plan.edges[origin.component, origin.stream]:
+            if edge.how == "driver":
+                self._staging.add(edge, block, edge.in_order or self._facts.tracked)
+                continue
+            reader = self._topology.component(edge.reader)
+            for task, part in self._routes.router(edge).route(block):
+                if edge.how == "here" or self._is_local(edge, task):
+                    counts.local += len(part)
+                    self._process(reader, task, edge.index, part)
+                else:
+                    to = Address(edge.reader, edge.index, task)
+                    packed = pack_block(to, part, edge.in_order or self._facts.tracked)
+                    counts.shuffled += len(part)
+                    counts.shuffled_bytes += self._send(self._plan.place_of(task), packed)
+
+    def _is_local(self, edge: Edge, task: int) -> bool:
+        return edge.fused and self._stage > 0 and self._plan.place_of(task) == self._place
+
+
+def _output_block(
+    component: Component, task: int, block: Block, emission: Emission, branch: int | None
+) -> Block:
+    """Make the block of an emission; its rows stem from rows of the block that was processed."""
+    origin = Origin(component.name, emission.stream, task)
+    parents = emission.parents
+    if parents is None:  # nobody needs to know
+        serials = np.broadcast_to(block.serials[-1], (emission.batch.num_rows,))
+        return Block(emission.batch, origin, serials, None, None, emission.targets, emission.lists)
+    path = [level[parents] for level in block.path]
+    if branch is not None:
+        path.insert(0, np.full(len(parents), branch, dtype=np.int64))
+    return Block(
+        batch=emission.batch,
+        origin=origin,
+        serials=block.serials[parents],
+        targets=emission.targets,
+        lists=emission.lists,
+        path=(*path, _places_among_siblings(parents)),
+    )
+
+
+def _places_among_siblings(parents: Rows) -> Rows:
+    """Give each child its place among the children of its parent.
+
+    >>> _places_among_siblings(np.array([0, 0, 1, 3, 3, 3])).tolist()
+    [0, 1, 0, 0, 1, 2]
+    """
+    order = np.argsort(parents, kind="stable")
+    sorted_parents = parents[order]
+    first = np.searchsorted(sorted_parents, sorted_parents)
+    places = np.empty(len(parents), dtype=np.int64)
+    places[order] = np.arange(len(parents)) - first
+    return places

@@ -1,0 +1,89 @@
+"""Output that waits beside the state until its batch is committed: blocks for sinks, dead letters.
+
+A staged object is a sequence of payloads, each behind its length.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from thalweg.blocks import Block
+from thalweg.errors import StateError, explain
+from thalweg.runtimes.spark.planning import Edge
+from thalweg.runtimes.spark.wire import Address, pack_block
+from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import StagedRef
+from thalweg.statelog.runs import checksum_of
+
+#: An object is written when it has grown to this size.
+_OBJECT_BYTES = 32 << 20
+BLOCKS, LETTERS = "staged", "letters"
+
+
+@dataclass
+class _Waiting:
+    payloads: list[bytes] = field(default_factory=list)
+    size: int = 0
+    rows: int = 0
+
+
+class Staging:
+    """Gathers what one task of Spark has for sinks beside the driver."""
+
+    def __init__(self, location: Location, version: int, place: int) -> None:
+        self._location = location
+        self._version, self._place = version, place
+        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._written: list[StagedRef] = []
+
+    def add(self, edge: Edge, block: Block, in_order: bool) -> None:
+        """Take a block for a sink."""
+        for payload in pack_block(Address(edge.reader, edge.index, 0), block, in_order):
+            self._add(BLOCKS, edge.reader, payload, len(block))
+
+    def add_letter(self, component: str, line: bytes) -> None:
+        """Take a dead letter."""
+        self._add(LETTERS, component, line, 1)
+
+    def _add(self, folder: str, component: str, payload: bytes, rows: int) -> None:
+        waiting = self._waiting.setdefault((folder, component), _Waiting())
+        waiting.payloads.append(payload)
+        waiting.size += len(payload)
+        waiting.rows += rows
+        if waiting.size >= _OBJECT_BYTES:
+            self._write(folder, component)
+
+    def write(self) -> list[StagedRef]:
+        """Write what is left, and name all objects."""
+        for folder, component in list(self._waiting):
+            self._write(folder, component)
+        return self._written
+
+    def _write(self, folder: str, component: str) -> None:
+        waiting = self._waiting.pop((folder, component))
+        data = b"".join(
+            part for p in waiting.payloads for part in (len(p).to_bytes(8, "little"), p)
+        )
+        name = f"{folder}/{self._version:012d}-{self._place}-{uuid.uuid4().hex}"
+        self._location.write(name, data)
+        self._written.append(
+            StagedRef(component, self._place, name, waiting.rows, len(data), checksum_of(data))
+        )
+
+
+def read_staged(location: Location, ref: StagedRef) -> Iterator[pa.Buffer]:
+    """Give the payloads of a staged object, after a look at its checksum."""
+    data = location.read(ref.name)
+    if data.size != ref.size or checksum_of(data) != ref.checksum:
+        subject = f"staged output {location.uri}/{ref.name}"
+        expected = f"{ref.size} bytes with checksum {ref.checksum}"
+        raise StateError(explain(subject, expected=expected, got=f"{data.size} other bytes"))
+    start = 0
+    while start < data.size:
+        length = int.from_bytes(memoryview(data)[start : start + 8], "little")
+        yield data.slice(start + 8, length)
+        start += 8 + length

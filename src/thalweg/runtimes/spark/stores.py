@@ -1,0 +1,108 @@
+"""The keyed state of one place during one batch: a version, and what the batch changes in it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from thalweg.components import Kind
+from thalweg.hashing import Hashes
+from thalweg.runtimes.making import codec_of
+from thalweg.runtimes.spark.planning import state_name
+from thalweg.runtimes.spark.program import Facts, Program, opened
+from thalweg.statelog.parts import Mask, Owns, merge
+from thalweg.statelog.runs import Run, RunRef, write_run
+from thalweg.statelog.versioned import StateSettings, VersionedState
+from thalweg.topology import Component
+
+
+class Stores:
+    """States of the components at a place."""
+
+    def __init__(self, program: Program, facts: Facts, place: int) -> None:
+        self._program, self._facts, self._place = program, facts, place
+        self._refs = facts.runs[place] if place < len(facts.runs) else ()
+        self._runs: list[Run] | None = None
+        #: What earlier stages of this batch changed, by the name of the state and the stage.
+        self._earlier: dict[str, list[tuple[int, pa.RecordBatch]]] = {}
+        self._states: dict[tuple[str, int], VersionedState] = {}
+
+    def get(self, component: Component, task: int) -> VersionedState | None:
+        """Give the state of a task; None for stateless components."""
+        if component.kind is Kind.STATELESS:
+            return None
+        key = component.name, task
+        if key not in self._states:
+            name = state_name(component, task)
+            settings = StateSettings(
+                component=component.name,
+                now=self._facts.clock,
+                codec=codec_of(component),
+                ttl=component.options.ttl,
+                owns=self._owns(component, task),
+            )
+            self._states[key] = VersionedState(self._parts(name), settings)
+        return self._states[key]
+
+    def prefetch(self, component: Component, task: int, columns: Sequence[pa.Array]) -> None:
+        """Look up the keys of a block that a task is about to process."""
+        state = self.get(component, task)
+        if state is not None:
+            state.prefetch(columns)
+
+    def overlay(self, name: str, stage: int, changes: pa.RecordBatch) -> None:
+        """Take in what an earlier stage changed at this place."""
+        self._earlier.setdefault(name, []).append((stage, changes))
+
+    def changes(self) -> Iterator[tuple[str, int | None, pa.RecordBatch]]:
+        """Give all changes of this batch so far; those of this stage have no stage number yet."""
+        for name, changes in self._earlier.items():
+            for stage, batch in changes:
+                yield name, stage, batch
+        for (name, task), state in self._states.items():
+            component = self._program.plan.topology.component(name)
+            delta = state.delta()
+            if delta is not None:
+                yield state_name(component, task), None, delta
+
+    def write_run(self) -> RunRef | None:
+        """Write what the batch changed at this place as one object; None when that is nothing."""
+        found: dict[str, list[tuple[int, pa.RecordBatch]]] = {}
+        for name, stage, batch in self.changes():
+            last = self._program.plan.stages
+            found.setdefault(name, []).append((last if stage is None else stage, batch))
+        if not found:
+            return None
+        parts = {name: merge(_in_turn(batches), oldest=False) for name, batches in found.items()}
+        version = self._facts.version
+        name = f"runs/{version:012d}-{self._place}-{uuid.uuid4().hex}"
+        return write_run(self._program.location, name, parts, (version, version))
+
+    def _parts(self, name: str) -> list[pa.RecordBatch]:
+        if self._runs is None:
+            self._runs = [opened.open(self._program.location, ref) for ref in self._refs]
+        stored = [run.part(name) for run in self._runs]
+        return [part for part in stored if part is not None] + _in_turn(self._earlier.get(name, []))
+
+    def _owns(self, component: Component, task: int) -> Owns | None:
+        """Tell a task's keys from those of others, where a run holds both."""
+        mixed = component.degree > self._program.plan.places or any(r.shared for r in self._refs)
+        if (
+            component.kind is Kind.GLOBAL
+            or not mixed
+            or state_name(component, task) != component.name
+        ):
+            return None
+        table = self._program.tables[component.name]
+
+        def owns(hashes: Hashes) -> Mask:
+            return table.places_of(hashes) == task
+
+        return owns
+
+
+def _in_turn(changes: list[tuple[int, pa.RecordBatch]]) -> list[pa.RecordBatch]:
+    """Give changes in the order of the stages that made them; Spark may have mixed them up."""
+    return [batch for _, batch in sorted(changes, key=lambda pair: pair[0])]

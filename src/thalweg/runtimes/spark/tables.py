@@ -1,0 +1,62 @@
+"""Tables of a committed version, read when they are asked for."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from thalweg.keys import decode_key
+from thalweg.runtimes.making import codec_of
+from thalweg.runtimes.spark.planning import state_name
+from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import Manifest
+from thalweg.statelog.parts import merge
+from thalweg.statelog.runs import Runs
+from thalweg.topology import Component, Topology
+
+
+class Tables(Mapping[str, Mapping[Any, Any]]):
+    """The tables of a topology, by name; keeps the folder that they are in, if it is our own."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        location: Location,
+        manifest: Manifest,
+        folder: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self._components = topology.tables
+        self._location, self._manifest, self._folder = location, manifest, folder
+        self._read: dict[str, dict[Any, Any]] = {}
+
+    def __getitem__(self, name: str) -> Mapping[Any, Any]:
+        if name not in self._read:
+            component = self._components[name]
+            self._read[name] = read_table(self._location, self._manifest, component)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._components)
+
+    def __len__(self) -> int:
+        return len(self._components)
+
+
+def read_table(location: Location, manifest: Manifest, component: Component) -> dict[Any, Any]:
+    """Read the state of a component as a dictionary from key to value."""
+    runs, codec = Runs(), codec_of(component)
+    combine = getattr(component.body, "merge", None)
+    names = dict.fromkeys(state_name(component, task) for task in range(component.degree))
+    table: dict[Any, Any] = {}
+    for name in names:
+        by_name = {ref.name: ref for refs in manifest.runs for ref in refs}
+        in_turn = sorted(by_name.values(), key=lambda ref: (ref.last, ref.first))
+        found = [runs.open(location, ref).part(name) for ref in in_turn]
+        whole = merge([part for part in found if part is not None], oldest=True)
+        pairs = zip(whole.column("key").to_pylist(), whole.column("value").to_pylist(), strict=True)
+        for data, value in pairs:
+            key, decoded = decode_key(data), codec.decode(value)
+            # Only a partial key is at two tasks; its component has a merge (validation.py).
+            table[key] = combine(table[key], decoded) if combine and key in table else decoded
+    return table

@@ -1,0 +1,101 @@
+"""Metrics of a run on Spark: what the notes of its batches add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from thalweg.metrics import ComponentMetrics, Counter, LatencySketch, Snapshot
+from thalweg.runtimes.spark.notes import Note
+from thalweg.runtimes.spark.planning import Plan
+from thalweg.statelog.manifests import Manifest
+
+
+@dataclass
+class _Total:
+    degree: int
+    received: dict[int, int] = field(default_factory=dict)
+    emitted: int = 0
+    errors: int = 0
+    busy: float = 0.0
+    shuffled: int = 0
+    shuffled_bytes: int = 0
+    local: int = 0
+
+
+class Totals:
+    """Adds up notes, and shows them as the snapshot that every runtime gives."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._totals = {c.name: _Total(c.degree) for c in plan.topology}
+        self._latency = LatencySketch()
+        #: Counters of what runs beside the driver: spouts and sinks.
+        self.beside: list[Counter] = []
+        self.batches = 0
+        self.acked = self.failed = 0
+
+    def add(self, notes: Iterable[Note], seconds: float) -> None:
+        """Take in the notes of a batch."""
+        self.batches += 1
+        self._latency.add([seconds])
+        for note in notes:
+            for counts in note.counts:
+                total = self._totals[counts.component]
+                for task, rows in counts.received.items():
+                    total.received[task] = total.received.get(task, 0) + rows
+                total.emitted += counts.emitted
+                total.errors += counts.errors
+                total.busy += counts.busy
+                total.shuffled += counts.shuffled
+                total.shuffled_bytes += counts.shuffled_bytes
+                total.local += counts.local
+
+    def snapshot(self, elapsed: float, manifest: Manifest, pending: int = 0) -> Snapshot:
+        """Show what there is so far."""
+        topology = self._plan.topology
+        components = tuple(self._component(c.name, manifest) for c in topology)
+        by_name = {metrics.component: metrics for metrics in components}
+        read = {input_.component for component in topology for input_ in component.inputs}
+        last = [c for c in topology if not c.is_spout and c.name not in read]
+        return Snapshot(
+            elapsed=elapsed,
+            components=components,
+            tuples_in=sum(by_name[c.name].emitted for c in topology.spouts),
+            tuples_out=sum(by_name[c.name].received for c in last),
+            errors=sum(metrics.errors for metrics in components),
+            latency=self._latency.freeze(),
+            acked=self.acked,
+            failed=self.failed,
+            pending=pending,
+            batches=self.batches,
+        )
+
+    def _component(self, name: str, manifest: Manifest) -> ComponentMetrics:
+        total = self._totals[name]
+        beside = [counter for counter in self.beside if counter.component == name]
+        per_task = [total.received.get(task, 0) for task in range(total.degree)]
+        for counter in beside:
+            per_task = [a + b for a, b in zip(per_task, counter.per_task, strict=False)]
+        return ComponentMetrics(
+            component=name,
+            degree=total.degree,
+            received=sum(per_task),
+            emitted=total.emitted + sum(counter.emitted for counter in beside),
+            errors=total.errors + sum(counter.errors for counter in beside),
+            busy=total.busy + sum(counter.busy for counter in beside),
+            per_task=tuple(per_task),
+            shuffled=total.shuffled,
+            shuffled_bytes=total.shuffled_bytes,
+            local=total.local,
+            state_keys=_state_keys(name, manifest),
+        )
+
+
+def _state_keys(name: str, manifest: Manifest) -> int:
+    """Give an upper bound of a component's keys: a key counts once per run that holds it."""
+    found = 0
+    for refs in manifest.runs:
+        for ref in refs:
+            found += sum(n for part, n in ref.keys.items() if part.partition("#")[0] == name)
+    return found

@@ -1,0 +1,159 @@
+"""The tasks of components that one task of Spark has brought to life, and what they count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from thalweg.clock import ManualClock
+from thalweg.config import DeadLetter
+from thalweg.events import Event, TupleRefused
+from thalweg.execution import Run
+from thalweg.metrics import Counter
+from thalweg.runtimes.block_tasks import AnyBoltTask
+from thalweg.runtimes.making import Shapes, TaskMaker, make_shapes
+from thalweg.runtimes.refusals import Lines
+from thalweg.runtimes.spark.notes import MAX_REFUSED, Counts, Note, Refused
+from thalweg.runtimes.spark.program import Facts, Program
+from thalweg.runtimes.spark.staging import Staging
+from thalweg.runtimes.spark.stores import Stores
+from thalweg.runtimes.tasks import BoltTask
+from thalweg.schemas import Fields, Shape
+from thalweg.topology import Component
+
+
+@dataclass
+class _Letters:
+    """Takes dead letters of one component; the driver puts them into the file after the commit."""
+
+    component: str
+    staging: Staging
+
+    def write(self, line: bytes) -> None:
+        self.staging.add_letter(self.component, line)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Kept:
+    """Tuples whose bolts have not said yet whether they are done (``auto_ack = False``)."""
+
+    open: set[int] = field(default_factory=set)
+    failed: set[int] = field(default_factory=set)
+
+    def settle(self, roots: tuple[int, ...], ok: bool) -> None:
+        """Note that a bolt has acknowledged a tuple of an earlier block, or let it fail."""
+        self.open.difference_update(roots)
+        if not ok:
+            self.failed.update(roots)
+
+
+class WorkTasks:
+    """Makes tasks when they are first needed."""
+
+    def __init__(self, program: Program, facts: Facts, stores: Stores, staging: Staging) -> None:
+        self._program, self._facts, self._stores = program, facts, stores
+        self._tasks: dict[tuple[str, int], AnyBoltTask] = {}
+        self._shapes: dict[str, Shapes] = {}
+        self._counts: dict[str, Counts] = {}
+        self._counters: dict[str, Counter] = {}
+        self._refused: list[Refused] = []
+        self.kept = Kept()
+        self._run = Run(listen=self._listen, settings=program.settings)
+        topology = program.plan.topology
+        letters: dict[str, Lines] = {
+            c.name: _Letters(c.name, staging)
+            for c in topology
+            if isinstance(c.options.on_error, DeadLetter)
+        }
+        self._maker = TaskMaker(
+            topology,
+            ManualClock(facts.clock),
+            f"{facts.seed}/{facts.version}",
+            program.key_groups,
+            self._run,
+            letters,
+        )
+
+    def get(self, component: Component, task: int) -> AnyBoltTask:
+        """Give a task, ready to work."""
+        key = component.name, task
+        if key not in self._tasks:
+            counter = self._counters.setdefault(
+                component.name, Counter(component.name, component.degree)
+            )
+            state = self._stores.get(component, task)
+            made = self._maker.bolt(component, task, counter, self.shapes(component), state)
+            self._tasks[key] = made
+            if isinstance(made, BoltTask):
+                made.settle = self.kept.settle
+            made.prepare()
+        return self._tasks[key]
+
+    def shapes(self, component: Component) -> Shapes:
+        """Give the shapes of a component's streams, with the types learnt in earlier batches."""
+        if component.name not in self._shapes:
+            made = make_shapes(component)
+            for stream, shape in made.items():
+                learnt = self._facts.types.get(f"{component.name}/{stream}")
+                if learnt is not None:
+                    made[stream] = _with_types(shape, learnt)
+            self._shapes[component.name] = made
+        return self._shapes[component.name]
+
+    def counts_of(self, name: str) -> Counts:
+        """Give the counts of a component."""
+        if name not in self._counts:
+            self._counts[name] = Counts(name)
+        return self._counts[name]
+
+    def report(self, note: Note) -> None:
+        """Write down what the tasks counted, refused and learnt."""
+        for name, counter in self._counters.items():
+            self.counts_of(name).errors = counter.errors
+        note.counts = list(self._counts.values())
+        note.refused = self._refused
+        note.stop = self._run.stop.is_set()
+        note.failed += sorted(self.kept.open | self.kept.failed)
+        for name, shapes in self._shapes.items():
+            component = self._program.plan.topology.component(name)
+            for stream, shape in shapes.items():
+                if None in component.outputs[stream].types and any(shape.types):
+                    note.types[f"{name}/{stream}"] = _schema_bytes(shape)
+
+    def close(self) -> None:
+        """Let all tasks let go; an error in one does not keep the others from it."""
+        errors = [error for task in self._tasks.values() if (error := _closed(task))]
+        self._tasks.clear()
+        if errors:
+            raise errors[0]
+
+    def _listen(self, event: Event) -> None:
+        if isinstance(event, TupleRefused) and len(self._refused) < MAX_REFUSED:
+            self._refused.append(
+                Refused(event.component, event.task, event.tuple_text, event.reason)
+            )
+
+
+def _closed(task: AnyBoltTask) -> Exception | None:
+    try:
+        task.close()
+    except Exception as error:
+        return error
+    return None
+
+
+def _with_types(shape: Shape, learnt: bytes) -> Shape:
+    schema = pa.ipc.read_schema(pa.py_buffer(learnt))
+    types = tuple(None if pa.types.is_null(type_) else type_ for type_ in schema.types)
+    merged = tuple(a if a is not None else b for a, b in zip(shape.types, types, strict=True))
+    return Shape(Fields(shape.names, merged), shape.subject)
+
+
+def _schema_bytes(shape: Shape) -> bytes:
+    types = [pa.null() if type_ is None else type_ for type_ in shape.types]
+    schema = pa.schema(list(zip(shape.names, types, strict=True)))
+    return bytes(schema.serialize().to_pybytes())
