@@ -41,7 +41,7 @@ from thalweg.execution import Result
 from thalweg.expressions import col, lit
 from thalweg.flow import Flow
 from thalweg.runtimes.inline import Inline
-from thalweg.runtimes.spark.settings import Spark
+from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 from thalweg.tuples import as_dict
 

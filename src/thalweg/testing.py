@@ -27,6 +27,7 @@ from thalweg.execution import Result, Run
 from thalweg.flow import Flow
 from thalweg.groupings import Global
 from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Component, Input, Topology
 from thalweg.tuples import Tuple
 
@@ -132,13 +133,14 @@ def run_inline(
     topology: Topology | Flow | TopologyBuilder,
     inputs: Mapping[str, Iterable[Any]] | None = None,
     *,
-    runtime: Inline | None = None,
+    runtime: Inline | Spark | None = None,
     run: Run | None = None,
     write_dead_letters: bool = False,
 ) -> Outcome:
     """Run a topology on given inputs, with a manual clock; sinks are replaced by lists.
 
-    Nothing is written, unless asked for: what was refused is in ``Outcome.refused``.
+    Nothing is written, unless asked for: what was refused is in ``Outcome.refused``. Another
+    ``runtime``, such as ``Spark(session, clock=ManualClock())``, runs the same.
     """
     topology = topology if isinstance(topology, Topology) else topology.build()
     given = dict(inputs or {})

@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "placement",
         "routing",
         "state",
+        "statelog",
         "workloads",
     ),
     "policies and protocols": ("control", "migration"),

@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sparksession import spark_session
 from thalweg.connectors.memory import CallSink, call
 from thalweg.execution import Run
 from thalweg.flow import Stream
 from thalweg.metrics import Snapshot
 from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.spark.runtime import Spark
 from thalweg.testing import ManualClock, run_inline
 from thalweg.topology import Topology
 
@@ -76,10 +78,23 @@ def inline(block_rows: int) -> Adapter:
     return run
 
 
+def spark(places: int) -> Adapter:
+    """Run on Spark, with a manual clock and the one session of the test run."""
+
+    def run(topology: Topology, inputs: Inputs, settings: Settings) -> Observed:
+        runtime = Spark(spark_session(), places=places, clock=ManualClock())
+        told = Run(settings=settings.values)
+        outcome = run_inline(topology, inputs, runtime=runtime, run=told, write_dead_letters=True)
+        outputs = {name: [tuple(t) for t in rows] for name, rows in outcome.outputs.items()}
+        return Observed(outputs, dict(outcome.result.tables), outcome.result.metrics)
+
+    return run
+
+
 #: Every case runs on every one of these. Add a runtime here, and nowhere else.
 RUNTIMES: dict[str, RuntimeUnderTest] = {
     f"inline/{rows}-row-blocks": RuntimeUnderTest(inline(rows)) for rows in (1, 7, 10_000)
-}
+} | {"spark/2-places": RuntimeUnderTest(spark(2))}
 
 
 # --- cases -------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class Span:
 
 #: A JVM compiles what runs often, so the native count goes on getting faster long after the
 #: micro-batches that count. Who is quick enough runs on, and the last ten are reported as well.
-FAST, QUICK_FAST = Span(45), Span(30)
+FAST, QUICK_FAST = Span(45), Span(25)
 SLOW, QUICK_SLOW = Span(15), Span(4, dropped=2)
 WARM = 10
 

@@ -13,6 +13,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyarrow import fs
 
+from thalweg.errors import StateError
+
 Data: TypeAlias = "bytes | pa.Buffer"
 
 #: Stores in which an object appears as a whole or not at all; elsewhere it is renamed into place.
@@ -21,7 +23,7 @@ _ATOMIC_STORES = frozenset({"s3", "gcs", "abfs"})
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
-class Taken(Exception):
+class Taken(StateError):
     """The name of a new object is taken."""
 
 

@@ -12,38 +12,46 @@ from thalweg.codecs import Codec, MsgpackCodec
 from thalweg.errors import StateError, explain, shorten
 from thalweg.keys import Key
 
-#: Values of these types cannot be changed in place, and msgspec writes them as MsgpackCodec does.
+#: Types of values that cannot be changed in place.
 SCALARS = frozenset([str, int, float, bool, bytes, type(None)])
 _encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True)
 class Converter:
-    """Applies a component's codec to pairs of key and value; errors name both."""
+    """Applies a component's codec to the values of keys; errors name the key."""
 
     component: str
     codec: Codec
 
-    def encode(self, items: Sequence[tuple[Key, Any]]) -> list[bytes]:
-        """Write the values."""
-        if type(self.codec) is MsgpackCodec and SCALARS.issuperset(type(v) for _, v in items):
+    def encode(self, keys: Sequence[Key], values: Sequence[Any]) -> list[bytes]:
+        """Write the values of these keys."""
+        if type(self.codec) is MsgpackCodec and all(map(_is_direct, values)):
             try:
-                return [_encode(value) for _, value in items]
+                return list(map(_encode, values))
             except (OverflowError, UnicodeEncodeError):
                 pass  # the codec knows what to do with long numbers, and refuses bad text
-        return self._each(self.codec.encode, items)
+        return self._each(self.codec.encode, keys, values)
 
-    def decode(self, items: Sequence[tuple[Key, bytes | None]]) -> list[Any]:
-        """Read the values."""
-        return self._each(self.codec.decode, items)
+    def decode(self, keys: Sequence[Key], data: Sequence[bytes]) -> list[Any]:
+        """Read the values of these keys."""
+        return self._each(self.codec.decode, keys, data)
 
-    def _each(self, convert: Callable[[Any], Any], items: Sequence[tuple[Key, Any]]) -> list[Any]:
+    def _each(
+        self, convert: Callable[[Any], Any], keys: Sequence[Key], values: Sequence[Any]
+    ) -> list[Any]:
         done: list[Any] = []
         try:
-            for _, value in items:
+            for value in values:
                 done.append(convert(value))
         except Exception as error:
-            subject = f"state of key {shorten(items[len(done)][0])}"
+            subject = f"state of key {shorten(keys[len(done)])}"
             text = explain(subject, f"component {self.component!r}", got=str(error))
             raise StateError(text) from error
         return done
+
+
+def _is_direct(value: Any) -> bool:
+    """Say whether msgspec alone writes a value as MsgpackCodec does."""
+    type_ = type(value)
+    return type_ in SCALARS or (type_ is list and SCALARS.issuperset(map(type, value)))

@@ -232,13 +232,14 @@ class VersionedState:
 
     def _take_in(self, keys: list[Key], stored: list[bytes | None]) -> None:
         """Note what the parts say of keys that are looked up for the first time."""
-        there = [(key, data) for key, data in zip(keys, stored, strict=True) if data is not None]
         self._stored.update(zip(keys, stored, strict=True))
-        decoded = self._convert.decode(there)
-        originals = dict(zip((key for key, _ in there), decoded, strict=True))
-        self._originals.update(originals)
+        there = [key for key, data in zip(keys, stored, strict=True) if data is not None]
+        values = self._convert.decode(there, [data for data in stored if data is not None])
+        self._originals.update(zip(there, values, strict=True))
         put = self._values
-        put.update({key: value for key, value in originals.items() if key not in put})
+        for key, value in zip(there, values, strict=True):
+            if key not in put:
+                put[key] = value
 
     def _whole(self) -> pa.RecordBatch:
         if self._base is None:
@@ -278,14 +279,17 @@ class VersionedState:
         """Find the keys whose value is not what the parts say, with its bytes."""
         originals, stored, written = self._originals, self._stored, self._written or ()
         suspects = [
-            (key, value)
+            key
             for key, value in self._values.items()
             if originals.get(key, _MISSING) is not value
             or type(value) not in SCALARS
             or key in written
         ]
+        values = [self._values[key] for key in suspects]
         changed = {}
-        for (key, value), data in zip(suspects, self._convert.encode(suspects), strict=True):
+        for key, value, data in zip(
+            suspects, values, self._convert.encode(suspects, values), strict=True
+        ):
             old = stored[key]
             if data != old or key in written:
                 same_object = originals.get(key, _MISSING) is value and key not in written
@@ -294,6 +298,7 @@ class VersionedState:
                 changed[key] = data
         return changed
 
-    def _rewritten(self, key: Key, data: bytes | None) -> bytes:
-        [value] = self._convert.decode([(key, data)])
-        return self._convert.encode([(key, value)])[0]
+    def _rewritten(self, key: Key, data: bytes | None) -> bytes | None:
+        if data is None:
+            return None
+        return self._convert.encode([key], self._convert.decode([key], [data]))[0]

@@ -544,3 +544,14 @@ def test_records_are_not_refused_a_second_time(rig, tmp_path):
     assert pump.finished
     assert len(refused()) == len(kept.read_text().splitlines()) == 2
     assert pump.counters["a"].errors == 0
+
+
+def test_records_behind_the_logged_rows_are_refused_aloud(rig):
+    def opened(committed, block_rows):
+        spout = tw.items([1, 2, "x", 3]), {"on_error": "skip"}
+        return rig.pump(spout, committed=committed, rows=1, block_rows=block_rows)
+
+    opened(0, 1).pull()
+    pump = opened(1, 4)
+    assert rig.all_values(drain(pump)) == [2, 3]
+    assert (len(rig.events), pump.counters["a"].errors) == (1, 1)

@@ -19,6 +19,7 @@ from thalweg.runtimes.spark.segments import (
     read_block,
     read_segment,
 )
+from thalweg.statelog.location import Location
 
 
 class Folder:
@@ -315,6 +316,14 @@ def test_forgotten_entries_are_deleted_but_never_the_newest(log, folder, three):
     assert (found, again.last) == ([], three[2])
 
 
+def test_each_entry_is_deleted_once(log, folder, three, monkeypatch):
+    deleted = []
+    monkeypatch.setattr(folder, "delete", deleted.append)
+    for upto in (1, 2, 2, 3):
+        log.forget(upto)
+    assert deleted == [three[0].name, three[1].name]
+
+
 def test_forgetting_goes_on_after_a_restart(log, folder, three):
     log.forget(1)
     again, _ = reopened(log, 2)
@@ -327,3 +336,12 @@ def test_forgetting_in_an_empty_log_does_nothing(log):
     log.after(0)
     log.forget(5)
     assert log.append(0, [piece(1)], []).number == 1
+
+
+def test_a_log_lies_at_any_location(tmp_path):
+    log = SegmentLog(Location.of(tmp_path / "a log"))
+    assert log.after(0) == []
+    entries = [log.append(0, [piece(n)], []) for n in range(3)]
+    log.forget(1)
+    again, found = reopened(log, 1)
+    assert (found, values(again, found)) == (entries[1:], [[1], [2]])

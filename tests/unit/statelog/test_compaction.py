@@ -57,8 +57,14 @@ def test_a_large_run_is_not_rewritten_for_small_ones() -> None:
     assert plan(refs, CompactionLimits(max_runs=3)) == Merge(tuple(refs[1:]), oldest=False)
 
 
-def test_many_runs_at_once_are_brought_below_the_limit() -> None:
-    refs = [ref(f"r{i}", 2 ** (40 - i)) for i in range(40)]
+def test_a_merge_reaches_back_as_far_as_it_pays() -> None:
+    refs = [ref("large", 10_000), ref("a", 100), ref("b", 100), ref("tiny", 10), ref("c", 100)]
+    assert plan(refs, CompactionLimits(max_runs=4)) == Merge(tuple(refs[1:]), oldest=False)
+
+
+@pytest.mark.parametrize("newest", [1, 2**10])
+def test_many_runs_at_once_are_brought_below_the_limit(newest: int) -> None:
+    refs = [*(ref(f"r{i}", 10 ** (40 - i)) for i in range(38)), ref("x", newest), ref("y", newest)]
     planned = plan(refs, CompactionLimits(max_runs=5))
     assert planned is not None
     assert len(replaced(refs, planned, ref("new"))) <= 5

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,23 @@ def test_a_new_object_replaces_none(location: Location) -> None:
         location.write_new("m/1", b"second")
     assert location.read("m/1").to_pybytes() == b"first"
     assert location.names("m") == ["1"]
+
+
+def test_of_several_writers_of_a_new_object_one_succeeds(tmp_path: Path) -> None:
+    location = Location.of(tmp_path)
+    together = threading.Barrier(4)
+
+    def write(writer: int) -> int | None:
+        together.wait()
+        try:
+            location.write_new("m/1", bytes([writer]))
+        except StateError:
+            return None
+        return writer
+
+    with ThreadPoolExecutor(4) as pool:
+        winners = [writer for writer in pool.map(write, range(4)) if writer is not None]
+    assert [bytes([winner]) for winner in winners] == [location.read("m/1").to_pybytes()]
 
 
 def test_a_missing_object_is_named(location: Location) -> None:

@@ -10,11 +10,13 @@ import os
 import signal
 from collections import Counter
 
+from thalweg.errors import ThalwegError
+
 _VARIABLE = "THALWEG_FAILPOINTS"
 _seen: Counter[str] = Counter()
 
 
-class FailpointReached(RuntimeError):
+class FailpointReached(ThalwegError):
     """Raised where a test has armed a failpoint."""
 
 

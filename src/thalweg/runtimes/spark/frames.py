@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from thalweg.connectors.frames import SparkSource
 from thalweg.errors import TopologyError, UsageError, explain, shorten
 from thalweg.runtimes.spark.inputs import BatchInput, from_frame
-from thalweg.runtimes.spark.settings import AVAILABLE_NOW, Spark
+from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.topology import Component, Topology
 
 
@@ -19,7 +19,7 @@ class Frames:
     """The DataFrame sources of a topology while it runs."""
 
     def __init__(
-        self, topology: Topology, settings: Spark, take: Callable[[BatchInput], None]
+        self, topology: Topology, settings: SparkSettings, take: Callable[[BatchInput], None]
     ) -> None:
         self._components = [c for c in topology if isinstance(c.body, SparkSource)]
         self._settings = settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,9 +20,9 @@ from thalweg.runtimes.spark.program import Program, Shipped, digest, pack
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
-from thalweg.runtimes.spark.settings import AVAILABLE_NOW, Spark
+from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.runtimes.spark.starting import begin_with
-from thalweg.runtimes.spark.tables import Tables
+from thalweg.runtimes.spark.tables import OwnFolder, Tables
 from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
 from thalweg.statelog.location import Location
@@ -33,19 +32,14 @@ from thalweg.topology import Topology
 _LONGEST_SLEEP = 0.1
 
 
-def run_on_spark(settings: Spark, topology: Topology, run: Run) -> Result:
+def run_on_spark(settings: SparkSettings, topology: Topology, run: Run) -> Result:
     """Run a topology on Spark until its sources end or it is told to stop."""
     with ExitStack() as stack:
         session = stack.enter_context(
             session_for(settings.session, settings.master, topology.name, settings.config)
         )
-        folder = _own_folder(settings)
+        folder = None if settings.state else OwnFolder()
         return _Running(settings, topology, run, session, folder).run()
-
-
-def _own_folder(settings: Spark) -> tempfile.TemporaryDirectory[str] | None:
-    """Make a folder for state that nobody asked to keep; the result's tables hold on to it."""
-    return None if settings.state else tempfile.TemporaryDirectory(prefix="thalweg-state-")
 
 
 class _Running:
@@ -53,17 +47,17 @@ class _Running:
 
     def __init__(
         self,
-        settings: Spark,
+        settings: SparkSettings,
         topology: Topology,
         run: Run,
         session: Any,
-        folder: tempfile.TemporaryDirectory[str] | None,
+        folder: OwnFolder | None,
     ) -> None:
         self._settings, self._run, self._folder = settings, run, folder
         self._session, self._context = session, session.sparkContext
         places = settings.places or self._context.defaultParallelism
         self._plan = make_plan(topology, places, settings.fuse)
-        root = settings.state if folder is None else folder.name
+        root = settings.state if folder is None else folder.path
         self._location = Location.of(root or "")
         self._clock = settings.clock
         self._totals = Totals(self._plan)

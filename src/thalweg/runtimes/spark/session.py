@@ -50,14 +50,15 @@ def session_for(
         _use_this_python(given)
         yield given
         return
-    session = _make(master, name, dict(settings or {}))
+    session = make_session(master, name, settings or {})
     try:
         yield session
     finally:
         session.stop()
 
 
-def _make(master: str, name: str, settings: Mapping[str, str]) -> Any:
+def make_session(master: str, name: str, settings: Mapping[str, str]) -> Any:
+    """Make a session with settings that suit Thalweg."""
     _check_java()
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 (an extra: only for those who use it)

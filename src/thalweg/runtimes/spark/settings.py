@@ -7,20 +7,18 @@ from typing import Any
 
 from thalweg.clock import Clock, SystemClock, seconds
 from thalweg.errors import UsageError, explain
-from thalweg.execution import Result, Run
 from thalweg.hashing import KEY_GROUPS
 from thalweg.runtimes.spark.limits import Limits, Retries
 from thalweg.runtimes.spark.pump import PumpSettings
-from thalweg.topology import Topology
 
 AVAILABLE_NOW = "available-now"
 
 
 @dataclass(frozen=True)
-class Spark:
-    """The Spark runtime: ``Spark(master="local[2]").run(topology)``, or with a session of yours.
+class SparkSettings:
+    """What a run on Spark is told.
 
-    >>> Spark(places=4, trigger="1 second").interval
+    >>> SparkSettings(places=4, trigger="1 second").interval
     1.0
     """
 
@@ -61,9 +59,3 @@ class Spark:
         if self.trigger in (None, AVAILABLE_NOW):
             return 0.0
         return seconds(self.trigger or 0)
-
-    def run(self, topology: Topology, run: Run | None = None) -> Result:
-        """Run a topology until its sources end or it is told to stop."""
-        from thalweg.runtimes.spark.running import run_on_spark  # noqa: PLC0415 (needs pyspark)
-
-        return run_on_spark(self, topology, run or Run())

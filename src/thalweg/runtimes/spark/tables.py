@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +18,14 @@ from thalweg.statelog.runs import Runs
 from thalweg.topology import Component, Topology
 
 
+class OwnFolder:
+    """A folder for state that nobody asked to keep; it goes when nothing refers to it any more."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="thalweg-state-")
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 class Tables(Mapping[str, Mapping[Any, Any]]):
     """The tables of a topology, by name; keeps the folder that they are in, if it is our own."""
 
@@ -24,7 +34,7 @@ class Tables(Mapping[str, Mapping[Any, Any]]):
         topology: Topology,
         location: Location,
         manifest: Manifest,
-        folder: tempfile.TemporaryDirectory[str] | None = None,
+        folder: OwnFolder | None = None,
     ) -> None:
         self._components = topology.tables
         self._location, self._manifest, self._folder = location, manifest, folder

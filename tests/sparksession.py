@@ -1,0 +1,17 @@
+"""The one Spark session of a test run."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+from typing import Any
+
+from thalweg.runtimes.spark.session import make_session
+
+
+@functools.cache
+def spark_session() -> Any:
+    """Give the session; it begins with the first test that asks for it."""
+    session = make_session("local[2]", "tests", {"spark.driver.memory": "2g"})
+    atexit.register(session.stop)
+    return session
