@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from sparksession import spark_session
 from thalweg.acking import Acker
 
 #: Classes whose objects are validated at the end of each test that made them.
@@ -36,7 +37,9 @@ _TASKS = Path("/proc/self/task")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(_invariants_hold: None) -> Iterator[None]:
+def _nothing_is_left(request: pytest.FixtureRequest, _invariants_hold: None) -> Iterator[None]:
+    if _uses_spark(request.node):
+        spark_session()  # begins before the test and stays for all others
     threads, children, files = _threads(), _children(), _descriptors()
     yield
     left = [
@@ -45,6 +48,10 @@ def _nothing_is_left(_invariants_hold: None) -> Iterator[None]:
         *_left("file descriptor", _descriptors, files),
     ]
     assert not left, f"the test left behind: {', '.join(left)}"
+
+
+def _uses_spark(test: pytest.Item) -> bool:
+    return "spark" in test.keywords or "spark/" in test.name
 
 
 @pytest.fixture

@@ -14,4 +14,6 @@ def spark_session() -> Any:
     """Give the session; it begins with the first test that asks for it."""
     session = make_session("local[2]", "tests", {"spark.driver.memory": "2g"})
     atexit.register(session.stop)
+    # A first job opens the connections that stay for the whole session.
+    session.sparkContext.parallelize([1], 1).map(str).collect()
     return session

@@ -30,9 +30,14 @@ class Expression:
     def call(self, function: str, *others: Any, options: Any = None) -> Expression:
         """Apply any function of pyarrow.compute by name: ``col("s").call("utf8_upper")``."""
         operands = (self, *(_lift(other) for other in others))
+        # As bytes, because Arrow's objects cannot travel to other processes.
+        written = None if options is None else options.serialize().to_pybytes()
 
         def evaluate(batch: pa.RecordBatch) -> Any:
-            return pc.call_function(function, [o.evaluate(batch) for o in operands], options)
+            chosen = (
+                None if written is None else pc.FunctionOptions.deserialize(pa.py_buffer(written))
+            )
+            return pc.call_function(function, [o.evaluate(batch) for o in operands], chosen)
 
         text = f"{function}({', '.join(o.text for o in operands)})"
         return Expression(evaluate, frozenset().union(*(o.fields for o in operands)), text)
@@ -126,8 +131,8 @@ def col(name: str) -> Expression:
 
 def lit(value: Any) -> Expression:
     """Stand for one value."""
-    scalar = pa.scalar(value)
-    return Expression(lambda _: scalar, frozenset(), repr(value))
+    pa.scalar(value)  # refuses now what would be refused later
+    return Expression(lambda _: pa.scalar(value), frozenset(), repr(value))
 
 
 def _lift(value: Any) -> Expression:

@@ -51,6 +51,7 @@ def picky_max(a: int, b: int) -> int:
     return max(a, b)
 
 
+@dataclass
 class PickyLogic:
     def process(self, n: int) -> int:
         return picky(n)
@@ -124,21 +125,23 @@ OPERATORS = [
     ),
     Operator(
         "scan",
-        lambda s, policy: keyed(s).scan(0, picky_sum, name="it", on_error=policy),
+        lambda s, policy: keyed(s).scan(0, picky_sum, name="it", on_error=policy, degree=1),
         picky_sum,
         running_sum(),
     ),
     Operator(
         "stateful",
         lambda s, policy: keyed(s).stateful(
-            picky_state, start=0, fields=["n", "i"], name="it", on_error=policy
+            picky_state, start=0, fields=["n", "i"], name="it", on_error=policy, degree=1
         ),
         picky_state,
         running_state(),
     ),
     Operator(
         "stateful with a class",
-        lambda s, policy: keyed(s).stateful(PickyLogic, fields=["m"], name="it", on_error=policy),
+        lambda s, policy: keyed(s).stateful(
+            PickyLogic, fields=["m"], name="it", on_error=policy, degree=1
+        ),
         PickyLogic.process,
         [n + 100 for n in GOOD],
     ),

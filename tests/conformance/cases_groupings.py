@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from conformance.bodies import Numbers, WhoGotIt, tasks_by_key
-from conformance.harness import AnyOrder, Case, Holds, Row, TableIs, nowhere
+from conformance.harness import MEMORY, AnyOrder, Case, Holds, Row, TableIs, nowhere
 from thalweg import groupings
 from thalweg.builder import TopologyBuilder
 from thalweg.components import Bolt, Kind
@@ -303,6 +303,7 @@ CASES = [
         partial_counts_merged,
         {"words": SKEWED},
         (TableIs("counts", Counter(SKEWED)),),
+        needs=frozenset([MEMORY]),
     ),
     Case(
         "partial_key on a table merges the halves of a key",

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from conformance.bodies import CountByKey, Numbers, Split, WhoGotIt
 from conformance.harness import (
+    MEMORY,
     AnyOrder,
     Case,
     Counts,
@@ -393,12 +394,14 @@ CASES = [
         sums_at_the_end,
         {},
         (AnyOrder("out", [sum(range(100))]), Counts({"received": 4}, "whole")),
+        needs=frozenset([MEMORY]),
     ),
     Case(
         "attributes are private to a task",
         private_attributes,
         {},
         (AnyOrder("out", [(0, 20), (1, 20), (2, 20)]),),
+        needs=frozenset([MEMORY]),
     ),
     Case(
         "a task knows its place and the settings",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.bodies import Numbers
-from conformance.harness import CLOCK, AnyOrder, Case, Exactly, TableIs, nowhere
+from conformance.harness import CLOCK, MEMORY, AnyOrder, Case, Exactly, TableIs, nowhere
 from thalweg.builder import TopologyBuilder
 from thalweg.components import Bolt, Kind
 from thalweg.connectors.memory import items
@@ -14,6 +14,26 @@ from thalweg.topology import Topology
 
 class Window(Bolt):
     """How many tuples came since the last tick, and when."""
+
+    kind = Kind.GLOBAL
+    outputs = {"task": int, "at": int, "n": int}
+
+    def process(self, t) -> None:
+        self.state.put("n", self.state.get("n", 0) + 1)
+
+    def process_tick(self) -> None:
+        self.send(round(self.context.clock.now()))
+
+    def process_end(self) -> None:
+        self.send(-1)
+
+    def send(self, at: int) -> None:
+        self.emit(self.context.task, at, self.state.get("n", 0))
+        self.state.delete("n")
+
+
+class WindowOfATask(Bolt):
+    """The same, with its count in an attribute, so that there may be several tasks."""
 
     outputs = {"task": int, "at": int, "n": int}
 
@@ -31,10 +51,10 @@ class Window(Bolt):
         self.emit(self.context.task, -1, self.n)
 
 
-def window(tick: object, degree: int = 1) -> Topology:
+def window(tick: object, bolt: Bolt | None = None, degree: int = 1) -> Topology:
     flow = Flow("window", "total")
     source = flow.source("words", items([]), fields={"word": str})
-    source.through("window", Window(), tick=tick, degree=degree).sink("out", nowhere())
+    source.through("window", bolt or Window(), tick=tick, degree=degree).sink("out", nowhere())
     return flow.build()
 
 
@@ -93,7 +113,7 @@ CASES = [
     ),
     Case(
         "every task gets its ticks",
-        lambda: window(10, degree=3),
+        lambda: window(10, WindowOfATask(), degree=3),
         {"words": ["a", PAUSE("11 s"), "b"]},
         # Shuffle goes in turn: the first word to task 0, the second to task 1.
         (
@@ -102,7 +122,7 @@ CASES = [
                 [(0, 10, 1), (1, 10, 0), (2, 10, 0), (0, -1, 0), (1, -1, 1), (2, -1, 0)],
             ),
         ),
-        needs=CLOCKED,
+        needs=CLOCKED | {MEMORY},
     ),
     Case(
         "a pause without tuples before the first and after the last",

@@ -29,6 +29,8 @@ Row = tuple[Any, ...]
 
 #: What a case may need beyond plain streams; a runtime that lacks it skips the case.
 CLOCK, ACKS, SAME_PROCESS = "manual clock", "acknowledgements", "same process"
+#: Attributes of a bolt that outlive a batch; where they do not, state does.
+MEMORY = "attributes that last"
 
 
 # --- runtimes ----------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def spark(places: int) -> Adapter:
 #: Every case runs on every one of these. Add a runtime here, and nowhere else.
 RUNTIMES: dict[str, RuntimeUnderTest] = {
     f"inline/{rows}-row-blocks": RuntimeUnderTest(inline(rows)) for rows in (1, 7, 10_000)
-} | {"spark/2-places": RuntimeUnderTest(spark(2))}
+} | {"spark/2-places": RuntimeUnderTest(spark(2), frozenset([SAME_PROCESS, MEMORY]))}
 
 
 # --- cases -------------------------------------------------------------------------------------

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from conformance.harness import RUNTIMES, Observed, RuntimeUnderTest, Settings, nowhere
+from conformance.harness import (
+    RUNTIMES,
+    SAME_PROCESS,
+    Observed,
+    RuntimeUnderTest,
+    Settings,
+    nowhere,
+)
 from thalweg.components import Bolt
 from thalweg.connectors.memory import items
 from thalweg.errors import Aborted
@@ -19,6 +26,12 @@ from thalweg.topology import Topology
 
 every_runtime = pytest.mark.parametrize("runtime", RUNTIMES.values(), ids=RUNTIMES)
 WORDS = [f"w{i * i % 13}" for i in range(100)]
+
+
+def same_process(runtime: RuntimeUnderTest) -> None:
+    """Skip a test whose bolts talk to it."""
+    if SAME_PROCESS in runtime.lacks:
+        pytest.skip(f"bolts of this runtime are not in the {SAME_PROCESS}")
 
 
 def counting(body: Any, tap: Callable[[str], object] = lambda word: None) -> Topology:
@@ -51,6 +64,7 @@ def test_after_eof_the_next_run_goes_on_behind_it(runtime: RuntimeUnderTest) -> 
 
 @every_runtime
 def test_after_an_abort_the_next_run_goes_on_behind_it(runtime: RuntimeUnderTest) -> None:
+    same_process(runtime)
     seen: list[str] = []
     topology = counting(source([*WORDS[:30], ABORT, *WORDS[30:]]), seen.append)
     with pytest.raises(Aborted):
@@ -84,6 +98,7 @@ class Careful(Bolt):
 @every_runtime
 @pytest.mark.parametrize("end", [EOF, ABORT], ids=["at its end", "after an abort"])
 def test_every_task_is_closed_once(runtime: RuntimeUnderTest, end: Any) -> None:
+    same_process(runtime)
     notes: list[str] = []
     flow = Flow("careful")
     words = flow.source("words", source(["a", end]), fields={"word": str})
@@ -103,6 +118,7 @@ def test_every_task_is_closed_once(runtime: RuntimeUnderTest, end: Any) -> None:
 def test_an_error_while_closing_does_not_hide_the_error_of_the_run(
     runtime: RuntimeUnderTest,
 ) -> None:
+    same_process(runtime)
     flow = Flow("careful")
     words = flow.source("words", source(["a", ABORT]), fields={"word": str})
     broken = Careful(lambda _text: None, broken=True)
@@ -133,6 +149,7 @@ def test_random_numbers_of_tasks_can_be_repeated_and_differ(runtime: RuntimeUnde
 
 @every_runtime
 def test_two_topologies_run_at_the_same_time(runtime: RuntimeUnderTest) -> None:
+    same_process(runtime)
     both_are_running = threading.Barrier(2)
     seen: dict[str, Observed] = {}
 

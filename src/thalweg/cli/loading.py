@@ -55,9 +55,8 @@ def _import(path: Path) -> ModuleType:
     if not path.is_file():
         got = "a folder" if path.is_dir() else "no such file"
         raise UsageError(explain(f"file {str(path)!r}", expected="a Python file", got=got))
-    spec = importlib.util.spec_from_loader(
-        _module_name(path), _loader(path), origin=str(path.resolve())
-    )
+    # By its location, so that it has a __file__: runtimes ship the code of such modules.
+    spec = importlib.util.spec_from_file_location(_module_name(path), loader=_loader(path))
     assert spec is not None  # noqa: S101 (there is a loader)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

@@ -11,6 +11,9 @@ from thalweg.components import BlockBolt, Kind, Shared
 from thalweg.keys import encode_key, key_values
 from thalweg.schemas import Fields
 
+# Keys of its state: the latest row of each key, and the ranking that was sent last.
+_ROW, _SENT = 0, 1
+
 
 class Top(Shared, BlockBolt):
     """The k rows with the largest value of one field, the latest row of each key counting.
@@ -26,7 +29,6 @@ class Top(Shared, BlockBolt):
         self.k = k
         self.outputs = outputs
         self.ticks = ticks
-        self._sent: list[list[Any]] = []
         self._by = outputs.names.index(by) - 1  # behind the rank come the fields of the input
 
     def process_block(self, batch: pa.RecordBatch) -> None:
@@ -34,20 +36,24 @@ class Top(Shared, BlockBolt):
         others = [column for i, column in enumerate(batch.columns) if i != self._by]
         keys = key_values(others) if others else [()] * batch.num_rows
         columns = [column.to_pylist() for column in batch.columns]
-        self.state.put_many(dict(zip(keys, map(list, zip(*columns, strict=True)), strict=True)))
+        rows = map(list, zip(*columns, strict=True))
+        self.state.put_many({(_ROW, key): row for key, row in zip(keys, rows, strict=True)})
         if not self.ticks:
             self.process_tick()
 
     def process_tick(self) -> None:
         """Send the ranking when it has changed."""
         ranked = self._ranking()
-        changed, self._sent = ranked != self._sent, ranked
+        changed = ranked != self.state.get((_SENT,), [])
+        if changed:
+            self.state.put((_SENT,), ranked)
         if changed and ranked:  # an empty ranking has no rows that could say so
             columns = [list(range(1, len(ranked) + 1)), *map(list, zip(*ranked, strict=True))]
             self.emit(self.make_batch(columns))
 
     def _ranking(self) -> list[list[Any]]:
-        rows = [(key, row) for key, row in self.state.items() if row[self._by] is not None]
+        found = ((key, row) for key, row in self.state.items() if key != (_SENT,))
+        rows = [(key, row) for key, row in found if row[self._by] is not None]
         best = heapq.nlargest(self.k, (row[self._by] for _, row in rows))
         if not best:
             return []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from thalweg.blocks import Block
 from thalweg.config import DeadLetter
@@ -15,7 +16,7 @@ from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.refusals import DeadLetters
 from thalweg.runtimes.spark.arrivals import in_any_order, in_order
 from thalweg.runtimes.spark.planning import Plan
-from thalweg.runtimes.spark.staging import BLOCKS, LETTERS, read_staged
+from thalweg.runtimes.spark.staging import BLOCKS, LETTERS, StagedBatch, StagingSink, read_staged
 from thalweg.runtimes.spark.wire import unpack_block
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.statelog.location import Location
@@ -23,18 +24,11 @@ from thalweg.statelog.manifests import Manifest, StagedRef
 from thalweg.topology import Component
 
 
-@dataclass
-class Failed:
-    """Source tuples that a sink let fail."""
-
-    serials: set[int]
-
-
 class Delivery:
     """Runs the sinks beside the driver, and fills the files of dead letters."""
 
-    def __init__(self, plan: Plan, maker: TaskMaker, location: Location) -> None:
-        self._plan, self._location = plan, location
+    def __init__(self, plan: Plan, maker: TaskMaker, location: Location, session: Any) -> None:
+        self._plan, self._location, self._session = plan, location, session
         self.counters: dict[str, Counter] = {}
         self._tasks: dict[str, AnyBoltTask] = {}
         self._opened: list[AnyBoltTask] = []
@@ -67,8 +61,16 @@ class Delivery:
             refs = _of(manifest, BLOCKS, name)
             for index, block in self._arrivals(self._plan.topology.component(name), refs):
                 failed |= self._process(name, task, index, block, tracked)
+        self._commit_at_places(manifest)
         self._write_letters(manifest)
         return failed
+
+    def _commit_at_places(self, manifest: Manifest) -> None:
+        for component in self._plan.topology:
+            refs = [ref for ref in manifest.staged if ref.component == component.name]
+            if refs and isinstance(component.body, StagingSink):
+                batch = StagedBatch(self._location, manifest.version, 0)
+                component.body.commit_batch(self._session, batch, refs)
 
     def tick(self, names: Iterable[str]) -> None:
         """Let time pass at these sinks."""

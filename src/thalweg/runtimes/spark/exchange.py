@@ -35,8 +35,8 @@ def arrow_batches(frame: DataFrame) -> RDD[Any]:
 
 
 def descriptors(context: SparkContext, payloads: list[bytes], slices: int) -> RDD[Any]:
-    """Spread a few small payloads over partitions, as they are."""
-    jvm, parts = context._jvm, max(1, min(slices, len(payloads)))
+    """Spread a few small payloads over partitions, as they are; without any all are empty."""
+    jvm, parts = context._jvm, min(slices, len(payloads)) or slices
     assert jvm is not None  # noqa: S101 (a running context has one)
     array = jvm.java.util.ArrayList()
     for payload in payloads:
@@ -46,7 +46,7 @@ def descriptors(context: SparkContext, payloads: list[bytes], slices: int) -> RD
 
 def run_at(rdd: RDD[Any], function: StageFunction) -> RDD[Any]:
     """Apply a stage to every partition; bytes in, bytes out."""
-    mapped = rdd.mapPartitionsWithIndex(function, preservesPartitioning=True)
+    mapped = rdd.mapPartitionsWithIndex(function)
     mapped._bypass_serializer = True  # type: ignore[attr-defined]  # of PipelinedRDD
     return mapped
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pyspark import Broadcast, cloudpickle
+from pyspark import Broadcast
 
 from thalweg.hashing import KEY_GROUPS
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.planning import Plan
-from thalweg.runtimes.spark.shipping import by_value
+from thalweg.runtimes.spark.shipping import unpack
 from thalweg.statelog.location import Location
 from thalweg.statelog.runs import RunRef, Runs
 
@@ -80,14 +80,8 @@ class Shipped:
         """Give the program, unpacked at most once per process."""
         if self.digest not in _programs:
             _programs.clear()
-            _programs[self.digest] = cloudpickle.loads(self.packed.value)
+            _programs[self.digest] = unpack(self.packed.value)
         return _programs[self.digest]
-
-
-def pack(program: Program) -> bytes:
-    """Write a program with all code that workers could not import themselves."""
-    with by_value():
-        return bytes(cloudpickle.dumps(program))  # type: ignore[no-untyped-call]  # untyped there
 
 
 def digest(packed: bytes) -> str:

@@ -16,11 +16,12 @@ from thalweg.runtimes.spark.delivery import Delivery
 from thalweg.runtimes.spark.frames import Frames
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
 from thalweg.runtimes.spark.planning import make_plan
-from thalweg.runtimes.spark.program import Program, Shipped, digest, pack
+from thalweg.runtimes.spark.program import Program, Shipped, digest
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
+from thalweg.runtimes.spark.shipping import pack
 from thalweg.runtimes.spark.starting import begin_with
 from thalweg.runtimes.spark.tables import OwnFolder, Tables
 from thalweg.runtimes.spark.ticking import Ticks
@@ -76,7 +77,7 @@ class _Running:
             self._settings.key_groups,
             self._run,
         )
-        self._delivery = Delivery(self._plan, maker, self._location)
+        self._delivery = Delivery(self._plan, maker, self._location, self._session)
         self._pump = self._make_pump(maker)
         self._ticks = Ticks(self._plan.topology, self._start)
         self._frames = Frames(self._plan.topology, self._settings, self._on_frame)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from thalweg.blocks import Block, Origin, Rows
 from thalweg.components import Kind
-from thalweg.errors import ThalwegError
+from thalweg.errors import ThalwegError, explain
 from thalweg.ordering import Arrival
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spark.arrivals import Spool, in_any_order, in_order
@@ -25,7 +25,7 @@ from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.runtimes.spark.routes import Routes
 from thalweg.runtimes.spark.segments import read_block
 from thalweg.runtimes.spark.staging import Staging
-from thalweg.runtimes.spark.stores import Stores
+from thalweg.runtimes.spark.stores import Change, Stores
 from thalweg.runtimes.spark.wire import (
     Address,
     kind_of,
@@ -64,6 +64,7 @@ class StageWork:
         self._spool = Spool(program.limits.memory)
         self._arrived: dict[tuple[str, int], list[Arrival]] = {}
         self._notes: list[Note] = []
+        self._changes: list[Change] = []
         self._outbox: list[bytes] = []
 
     # --- begin and end -----------------------------------------------------------------------
@@ -71,18 +72,23 @@ class StageWork:
     def run(self, payloads: Payloads) -> Iterator[bytes]:
         """Do everything; gives address and payload in turn, or, in the last stage, a commit."""
         begin = time.perf_counter()
-        try:
-            with self._spool:
-                try:
-                    yield from self._work(payloads)
-                except ThalwegError as error:
-                    # Known errors travel as values: Spark must not try again what will fail again.
-                    self._note.failure = Failure.of(error)
-                    self._outbox.clear()
-        finally:
-            self._tasks.close()
+        with self._spool:
+            try:
+                yield from self._work(payloads)
+            except ThalwegError as error:
+                self._fail(error)
+            finally:
+                closing = self._tasks.close()
+        for problem in closing:
+            self._fail(problem)
         self._note.seconds = time.perf_counter() - begin
         yield from self._finish()
+
+    def _fail(self, error: ThalwegError) -> None:
+        """Let an error travel as a value: Spark must not try again what will fail again."""
+        self._note.failure = self._note.failure or Failure.of(error)
+        self._outbox.clear()
+        self._changes.clear()
 
     def _work(self, payloads: Payloads) -> Iterator[bytes]:
         if self._stage == 0:
@@ -94,19 +100,19 @@ class StageWork:
         for component in self._topology:
             if self._plan.stage_of.get(component.name) == self._stage and self._stage > 0:
                 yield from self._run_component(component)
-        self._tasks.report(self._note)
         self._note.staged = self._staging.write()
+        self._tasks.report(self._note, self._place)
+        self._changes = self._stores.changes(self._stage)
 
     def _finish(self) -> Iterator[bytes]:
         if self._last:
             self._notes.append(self._note)
             failed = any(note.failure for note in self._notes)
-            run = None if failed else self._stores.write_run()
+            run = None if failed else self._stores.write_run(self._changes)
             yield msgspec.msgpack.encode(Commit(self._place, run, self._notes))
             return
-        for name, stage, changes in self._stores.changes() if not self._note.failure else ():
-            made_in = self._stage if stage is None else stage
-            self._send(self._place, pack_delta(name, made_in, changes))
+        for change in self._changes:
+            self._send(self._place, pack_delta(*change))
         for note in [*self._notes, self._note]:
             self._send(self._place, iter([pack_note(note)]))
         yield from self._drain()
@@ -155,6 +161,8 @@ class StageWork:
                 self._stores.overlay(*unpack_delta(buffer))
             else:
                 to, block = unpack_block(buffer)
+                if self._plan.place_of(to.task) != self._place:
+                    raise ThalwegError(explain(f"block for {to} at place {self._place}"))
                 if self._plan.stage_of[to.component] == self._stage:
                     arrived = self._arrived.setdefault((to.component, to.task), [])
                     arrived.append((to.index, block))

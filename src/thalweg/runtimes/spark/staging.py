@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -29,6 +30,28 @@ class _Waiting:
     payloads: list[bytes] = field(default_factory=list)
     size: int = 0
     rows: int = 0
+
+
+@dataclass(frozen=True)
+class StagedBatch:
+    """What a sink at a place needs to know to stage its part of a batch."""
+
+    location: Location
+    version: int
+    place: int
+
+
+@runtime_checkable
+class StagingSink(Protocol):
+    """A sink that writes at places, before the commit, and makes it known after it."""
+
+    at_places: bool
+
+    def finish_batch(self, batch: StagedBatch) -> list[StagedRef]:
+        """Write what the task has taken in, under names that no other attempt uses."""
+
+    def commit_batch(self, session: Any, batch: StagedBatch, refs: list[StagedRef]) -> None:
+        """Make what was staged visible, beside the driver; the same batch may come again."""
 
 
 class Staging:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -16,6 +16,9 @@ from thalweg.statelog.parts import Mask, Owns, merge
 from thalweg.statelog.runs import Run, RunRef, write_run
 from thalweg.statelog.versioned import StateSettings, VersionedState
 from thalweg.topology import Component
+
+#: Name of a state, the stage that changed it, and the changes.
+Change = tuple[str, int, pa.RecordBatch]
 
 
 class Stores:
@@ -56,23 +59,21 @@ class Stores:
         """Take in what an earlier stage changed at this place."""
         self._earlier.setdefault(name, []).append((stage, changes))
 
-    def changes(self) -> Iterator[tuple[str, int | None, pa.RecordBatch]]:
-        """Give all changes of this batch so far; those of this stage have no stage number yet."""
-        for name, changes in self._earlier.items():
-            for stage, batch in changes:
-                yield name, stage, batch
+    def changes(self, stage: int) -> list[Change]:
+        """Give all changes of this batch so far, those of this stage last."""
+        found = [(name, *change) for name, earlier in self._earlier.items() for change in earlier]
         for (name, task), state in self._states.items():
             component = self._program.plan.topology.component(name)
             delta = state.delta()
             if delta is not None:
-                yield state_name(component, task), None, delta
+                found.append((state_name(component, task), stage, delta))
+        return found
 
-    def write_run(self) -> RunRef | None:
+    def write_run(self, changes: list[Change]) -> RunRef | None:
         """Write what the batch changed at this place as one object; None when that is nothing."""
         found: dict[str, list[tuple[int, pa.RecordBatch]]] = {}
-        for name, stage, batch in self.changes():
-            last = self._program.plan.stages
-            found.setdefault(name, []).append((last if stage is None else stage, batch))
+        for name, stage, batch in changes:
+            found.setdefault(name, []).append((stage, batch))
         if not found:
             return None
         parts = {name: merge(_in_turn(batches), oldest=False) for name, batches in found.items()}

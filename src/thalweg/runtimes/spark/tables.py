@@ -8,13 +8,13 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from thalweg.keys import decode_key
 from thalweg.runtimes.making import codec_of
 from thalweg.runtimes.spark.planning import state_name
+from thalweg.statelog.keying import decode_keys
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest
-from thalweg.statelog.parts import merge
-from thalweg.statelog.runs import Runs
+from thalweg.statelog.parts import milliseconds
+from thalweg.statelog.reading import Version
 from thalweg.topology import Component, Topology
 
 
@@ -55,18 +55,16 @@ class Tables(Mapping[str, Mapping[Any, Any]]):
 
 def read_table(location: Location, manifest: Manifest, component: Component) -> dict[Any, Any]:
     """Read the state of a component as a dictionary from key to value."""
-    runs, codec = Runs(), codec_of(component)
+    version, codec = Version(location, manifest), codec_of(component)
     combine = getattr(component.body, "merge", None)
-    names = dict.fromkeys(state_name(component, task) for task in range(component.degree))
+    ttl = component.options.ttl
+    expired = None if ttl is None else milliseconds(manifest.clock) - milliseconds(ttl)
     table: dict[Any, Any] = {}
-    for name in names:
-        by_name = {ref.name: ref for refs in manifest.runs for ref in refs}
-        in_turn = sorted(by_name.values(), key=lambda ref: (ref.last, ref.first))
-        found = [runs.open(location, ref).part(name) for ref in in_turn]
-        whole = merge([part for part in found if part is not None], oldest=True)
-        pairs = zip(whole.column("key").to_pylist(), whole.column("value").to_pylist(), strict=True)
-        for data, value in pairs:
-            key, decoded = decode_key(data), codec.decode(value)
-            # Only a partial key is at two tasks; its component has a merge (validation.py).
-            table[key] = combine(table[key], decoded) if combine and key in table else decoded
+    for name in dict.fromkeys(state_name(component, task) for task in range(component.degree)):
+        for batch in version.batches(name, expired):
+            values = batch.column("value").to_pylist()
+            for key, data in zip(decode_keys(batch.column("key")), values, strict=True):
+                value = codec.decode(data)
+                # Only a partial key is at two tasks; its component has a merge (validation.py).
+                table[key] = combine(table[key], value) if combine and key in table else value
     return table

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from thalweg.clock import ManualClock
 from thalweg.config import DeadLetter
+from thalweg.errors import ThalwegError
 from thalweg.events import Event, TupleRefused
 from thalweg.execution import Run
 from thalweg.metrics import Counter
@@ -16,7 +17,7 @@ from thalweg.runtimes.making import Shapes, TaskMaker, make_shapes
 from thalweg.runtimes.refusals import Lines
 from thalweg.runtimes.spark.notes import MAX_REFUSED, Counts, Note, Refused
 from thalweg.runtimes.spark.program import Facts, Program
-from thalweg.runtimes.spark.staging import Staging
+from thalweg.runtimes.spark.staging import StagedBatch, Staging, StagingSink
 from thalweg.runtimes.spark.stores import Stores
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.schemas import Fields, Shape
@@ -110,8 +111,12 @@ class WorkTasks:
             self._counts[name] = Counts(name)
         return self._counts[name]
 
-    def report(self, note: Note) -> None:
-        """Write down what the tasks counted, refused and learnt."""
+    def report(self, note: Note, place: int) -> None:
+        """Write down what the tasks staged, counted, refused and learnt."""
+        batch = StagedBatch(self._program.location, self._facts.version, place)
+        for task in self._tasks.values():
+            if isinstance(task.body, StagingSink):
+                note.staged += task.call(task.body.finish_batch, batch)
         for name, counter in self._counters.items():
             self.counts_of(name).errors = counter.errors
         note.counts = list(self._counts.values())
@@ -124,12 +129,11 @@ class WorkTasks:
                 if None in component.outputs[stream].types and any(shape.types):
                     note.types[f"{name}/{stream}"] = _schema_bytes(shape)
 
-    def close(self) -> None:
-        """Let all tasks let go; an error in one does not keep the others from it."""
+    def close(self) -> list[ThalwegError]:
+        """Let all tasks let go; gives what they raised."""
         errors = [error for task in self._tasks.values() if (error := _closed(task))]
         self._tasks.clear()
-        if errors:
-            raise errors[0]
+        return errors
 
     def _listen(self, event: Event) -> None:
         if isinstance(event, TupleRefused) and len(self._refused) < MAX_REFUSED:
@@ -138,10 +142,10 @@ class WorkTasks:
             )
 
 
-def _closed(task: AnyBoltTask) -> Exception | None:
+def _closed(task: AnyBoltTask) -> ThalwegError | None:
     try:
         task.close()
-    except Exception as error:
+    except ThalwegError as error:
         return error
     return None
 
