@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import threading
 from typing import Any
 
 __all__ = [
@@ -111,13 +112,22 @@ def locate(function: Any) -> str:
     if code is not None:
         return f"{name} ({_short_path(code.co_filename)}:{code.co_firstlineno})"
     if inspect.isclass(target):
-        try:
-            lines, first = inspect.getsourcelines(target)
-            path = inspect.getsourcefile(target) or "?"
-        except (OSError, TypeError):
-            return str(name)
-        return f"{name} ({_short_path(path)}:{first})" if lines else str(name)
+        return _locate_class(target, str(name))
     return str(name)
+
+
+# Python's parser, which finds a class in its file, is not safe in several threads (3.11).
+_parsing = threading.Lock()
+
+
+def _locate_class(target: type, name: str) -> str:
+    try:
+        with _parsing:
+            lines, first = inspect.getsourcelines(target)
+        path = inspect.getsourcefile(target) or "?"
+    except (OSError, TypeError):
+        return name
+    return f"{name} ({_short_path(path)}:{first})" if lines else name
 
 
 def shorten(value: object, limit: int = 200) -> str:

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from thalweg import __version__
-from thalweg.cli import benches, describing, output
+from thalweg.cli import benches, describing, output, state
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import load
 from thalweg.cli.running import run_topology
+from thalweg.cli.spark_options import SparkOptions, with_spark_options
 from thalweg.config import setting
 from thalweg.errors import UsageError
 from thalweg.execution import runtime_names
@@ -66,6 +67,7 @@ def version() -> None:
 
 
 @app.command()
+@with_spark_options
 def run(
     target: Target,
     on: Annotated[
@@ -76,11 +78,13 @@ def run(
         bool, typer.Option("--quiet", "-q", help="No progress and no summary.")
     ] = False,
     debug: Debug = False,
+    *,
+    spark: SparkOptions,
 ) -> None:
     """Run a topology until its sources end; Ctrl-C stops it early and finishes cleanly."""
     with reported(debug):
-        given = _given(settings)
-        run_topology(load(target, given), on, given, quiet)
+        given, runtime = _given(settings), spark.runtime(on)
+        run_topology(load(target, given), runtime, given, quiet)
 
 
 @app.command()
@@ -125,6 +129,9 @@ def bench(
             benches.list_benches()
         else:
             benches.run_bench(name, json, quick)
+
+
+app.add_typer(state.app, name="state")
 
 
 def _given(settings: list[str] | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 from rich.console import Console
@@ -23,10 +23,13 @@ from thalweg.cli.showing import (
     summary_table,
     totals_text,
 )
+from thalweg.cli.spark_options import SPARK
+from thalweg.cli.spark_session import started
 from thalweg.errors import UsageError, explain
 from thalweg.events import Event, Progress, RecordRefused, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import runtime_names
 from thalweg.metrics import Snapshot
+from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 
 _STOPPING = b"\nstopping: what is under way will be finished (Ctrl-C again aborts)\n"
@@ -35,20 +38,21 @@ _SHOWN_REFUSALS = 3
 
 
 def run_topology(
-    topology: Topology, on: str | None, settings: Mapping[str, str], quiet: bool
+    topology: Topology, on: str | Spark | None, settings: Mapping[str, str], quiet: bool
 ) -> None:
     """Run a topology and show what happens."""
-    if on is not None and not on.strip():
+    if isinstance(on, str) and not on.strip():
         expected = f"one of {runtime_names()} in this version"
         raise UsageError(explain(f"runtime {on!r}", expected=expected))
+    display = Silence() if quiet else Display(error_console())
     stop = threading.Event()
-    with stop_on_interrupt(stop):
-        if quiet:
-            topology.run(on=on, stop=stop, settings=settings)
-            return
-        display = Display(error_console())
-        with display.line:
-            topology.run(on=on, stop=stop, settings=settings, listen=display.listen)
+    with ExitStack() as stack:
+        if isinstance(on, Spark):
+            on = stack.enter_context(started(on, topology.name, display.say))
+        # Only now, because Spark's session brings a handler of its own.
+        stack.enter_context(stop_on_interrupt(stop))
+        stack.enter_context(display.line)
+        topology.run(on=on, stop=stop, settings=settings, listen=display.listen)
 
 
 @contextmanager
@@ -69,6 +73,18 @@ def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+class Silence:
+    """Shows nothing."""
+
+    line = contextlib.nullcontext()
+
+    def listen(self, _event: Event) -> None:
+        """Hear one event."""
+
+    def say(self, _text: str) -> None:
+        """Hear what is going on."""
+
+
 class Display:
     """Shows the events of a run on a console."""
 
@@ -82,7 +98,9 @@ class Display:
         """Show one event."""
         match event:
             case RunStarted():
-                self._print(f"{event.topology} runs on {event.runtime}")
+                self.say(f"{event.topology} runs on {event.runtime}")
+                if event.runtime == SPARK:
+                    self.line.show(0.0, "the first batch: Spark starts its Python workers")
             case Progress(snapshot):
                 if self.line.show(snapshot.elapsed, progress_text(snapshot, self._before)):
                     self._before = snapshot
@@ -97,9 +115,9 @@ class Display:
     def _refuse(self, component: str, text: str, what: str) -> None:
         self._refused[component] += 1
         if self._refused[component] <= _SHOWN_REFUSALS:
-            self._print(f"refused by {text}\n  {what}")
+            self.say(f"refused by {text}\n  {what}")
         elif self._refused[component] == _SHOWN_REFUSALS + 1:
-            self._print(f"refused by {component!r}: more of them, counted at the end")
+            self.say(f"refused by {component!r}: more of them, counted at the end")
 
     def _finish(self, event: RunFinished) -> None:
         self.line.clear()
@@ -107,12 +125,13 @@ class Display:
             sys.stdout.flush()  # what the sinks printed comes before the summary
         print_table(self._console, summary_table(event.snapshot))
         for component, count in self._refused.items():
-            self._print(f"refused by {component!r}: {count:,} in all")
-        self._print(totals_text(event.snapshot))
+            self.say(f"refused by {component!r}: {count:,} in all")
+        self.say(totals_text(event.snapshot))
         if event.stopped:
-            self._print("stopped early, before the sources had ended")
+            self.say("stopped early, before the sources had ended")
 
-    def _print(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
         self.line.clear()
         self._console.print(text, markup=False, soft_wrap=True)
 

@@ -115,6 +115,7 @@ def progress_text(snapshot: Snapshot, before: Snapshot | None) -> str:
         f"{snapshot.tuples_in:,} in",
         f"{snapshot.tuples_out:,} out",
         f"{tuples / max(passed, 1e-9):,.0f}/s",
+        _batches(snapshot.batches),
         percentiles(snapshot.latency),
         _errors(snapshot.errors),
     ]
@@ -141,7 +142,7 @@ def summary_table(snapshot: Snapshot) -> Table:
 
 
 def totals_text(snapshot: Snapshot) -> str:
-    """Write the totals of a run in one line, and its latency in another."""
+    """Write the totals of a run in one line, and in another its latency or that of its batches."""
     rate = snapshot.tuples_in / max(snapshot.elapsed, 1e-9)
     parts = [
         f"{snapshot.tuples_in:,} tuples in",
@@ -151,7 +152,12 @@ def totals_text(snapshot: Snapshot) -> str:
         _errors(snapshot.errors),
     ]
     counts = ", ".join(part for part in parts if part)
-    return f"{counts}\nlatency {percentiles(snapshot.latency)}" if snapshot.latency else counts
+    took = f"{_batches(snapshot.batches)}, batch time" if snapshot.batches else "latency"
+    return f"{counts}\n{took} {percentiles(snapshot.latency)}" if snapshot.latency else counts
+
+
+def _batches(count: int) -> str:
+    return f"{count:,} batch{'' if count == 1 else 'es'}" if count else ""
 
 
 def _errors(count: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +19,13 @@ from typing import Any
 import msgspec
 from pyspark import cloudpickle
 
+# What is registered by value is known to the whole process.
+_packing = threading.Lock()
+
 
 def pack(value: Any) -> bytes:
     """Write a value down with the code of the user that it refers to."""
-    with _by_value(), io.BytesIO() as file:
+    with _packing, _by_value(), io.BytesIO() as file:
         _Pickler(file).dump(value)  # type: ignore[no-untyped-call]  # untyped there
         return file.getvalue()
 

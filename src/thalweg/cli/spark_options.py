@@ -1,0 +1,94 @@
+"""Options of ``thalweg run`` that only make sense on Spark, as one value."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import typer
+
+from thalweg.runtimes.spark.runtime import Spark
+
+SPARK = "spark"
+_DEFAULT_MASTER = "local[*]"
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """How to run on Spark; each field is an option of the command.
+
+    >>> SparkOptions(checkpoint="shop/").runtime("spark").state
+    'shop/state'
+    """
+
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help=f"Spark's master; without it {_DEFAULT_MASTER}."),
+    ] = None
+    places: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Spark: where tasks run and keep state; else one per core."),
+    ] = None
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help='Spark: time between two batches, as "1 second", or available-now to end '
+            "when all that is there now has been read.",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI", help="Spark: keep offsets and state in this folder, to go on from there."
+        ),
+    ] = None
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="Spark: keep state here, not in the checkpoint."),
+    ] = None
+
+    def runtime(self, on: str | None) -> str | Spark | None:
+        """Give what to run on: Spark with these options, or whatever was named."""
+        given = [f"--{f.name}" for f in fields(self) if getattr(self, f.name) is not None]
+        if on == SPARK:
+            return self._spark()
+        if given:
+            one = given[-1] if len(given) == 1 else f"{', '.join(given[:-1])} and {given[-1]}"
+            raise typer.BadParameter(f"{one}: expected only together with --on {SPARK}")  # noqa: EM102 (usage)
+        return on
+
+    def _spark(self) -> Spark:
+        folder = self.checkpoint.rstrip("/") if self.checkpoint else None
+        return Spark(
+            master=self.master or _DEFAULT_MASTER,
+            places=self.places,
+            trigger=self.trigger,
+            checkpoint=f"{folder}/offsets" if folder else None,
+            state=self.state or (f"{folder}/state" if folder else None),
+        )
+
+
+def with_spark_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take the options one by one, and hand them to it as its parameter ``spark``."""
+    names = [field.name for field in fields(SparkOptions)]
+
+    @functools.wraps(command)
+    def gathering(**arguments: Any) -> None:
+        given = {name: arguments.pop(name) for name in names}
+        command(**arguments, spark=SparkOptions(**given))
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    options = typing.get_type_hints(SparkOptions, include_extras=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in options.items()
+    ]
+    shown = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != "spark"]
+    gathering.__signature__ = inspect.Signature([*shown, *added])  # type: ignore[attr-defined] # read by typer
+    gathering.__annotations__ = {p.name: p.annotation for p in (*shown, *added)}
+    return gathering

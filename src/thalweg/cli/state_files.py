@@ -1,0 +1,136 @@
+"""Files with the state of a component: JSON lines, or Parquet with the same JSON in columns."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from thalweg.errors import UsageError, explain, shorten
+
+#: A key and its value as JSON; ``task`` only where tasks have values of their own for a key.
+Record = dict[str, Any]
+_SCHEMA = pa.schema([("key", pa.string()), ("value", pa.string()), ("task", pa.int64())])
+_GROUP = 1 << 16
+
+
+class _Writer(Protocol):
+    def write(self, records: list[Record]) -> None:
+        """Add records to the file."""
+
+
+def check_suffix(path: Path) -> None:
+    """Raise unless the suffix says which kind of file it is."""
+    if path.suffix not in _WRITERS:
+        expected = f"one that ends in {' or '.join(_WRITERS)}"
+        raise UsageError(explain(f"file {str(path)!r}", "", expected, path.suffix or "none"))
+
+
+def write_records(path: Path, batches: Iterable[list[Record]]) -> int:
+    """Write records, batch by batch; the file gets its name when it is complete."""
+    check_suffix(path)
+    part, count = path.with_name(f".{path.name}.part"), 0
+    try:
+        with _WRITERS[path.suffix](part) as writer:
+            for records in batches:
+                writer.write(records)
+                count += len(records)
+        os.replace(part, path)
+    except OSError as error:
+        subject = f"output file {str(path)!r}"
+        raise UsageError(explain(subject, expected="a file to write", got=str(error))) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def read_records(path: Path) -> Iterator[tuple[str, Record]]:
+    """Give each record of a file, and where it stands."""
+    check_suffix(path)
+    try:
+        yield from _read_lines(path) if path.suffix == ".jsonl" else _read_parquet(path)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        subject = f"file {str(path)!r}"
+        raise UsageError(explain(subject, expected="a file to read", got=str(error))) from error
+
+
+class _Lines:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, records: list[Record]) -> None:
+        for record in records:
+            self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+class _Columns:
+    def __init__(self, writer: pq.ParquetWriter) -> None:
+        self._writer = writer
+
+    def write(self, records: list[Record]) -> None:
+        columns = [
+            [json.dumps(record["key"], ensure_ascii=False) for record in records],
+            [json.dumps(record["value"], ensure_ascii=False) for record in records],
+            [record.get("task") for record in records],
+        ]
+        arrays = [
+            pa.array(column, type_) for column, type_ in zip(columns, _SCHEMA.types, strict=True)
+        ]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA))
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[_Writer]:
+    with open(path, "w", encoding="utf-8") as file:
+        yield _Lines(file)
+
+
+@contextmanager
+def _columns(path: Path) -> Iterator[_Writer]:
+    with open(path, "wb") as file, pq.ParquetWriter(file, _SCHEMA) as writer:
+        yield _Columns(writer)
+
+
+_WRITERS: dict[str, Callable[[Path], AbstractContextManager[_Writer]]] = {
+    ".jsonl": _lines,
+    ".parquet": _columns,
+}
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, Record]]:
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                where = f"line {number} of {str(path)!r}"
+                yield where, _checked(where, _parsed(where, line))
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[str, Record]]:
+    with open(path, "rb") as file, pq.ParquetFile(file) as parquet:
+        number = 0
+        for batch in parquet.iter_batches(_GROUP):
+            for row in batch.to_pylist():
+                number += 1
+                where = f"row {number} of {str(path)!r}"
+                record = _checked(where, {name: row[name] for name in row if row[name] is not None})
+                texts = {name: _parsed(where, record[name]) for name in ("key", "value")}
+                yield where, record | texts
+
+
+def _parsed(where: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise UsageError(explain(where, "", "JSON", f"{shorten(text, 80)}: {error}")) from error
+
+
+def _checked(where: str, record: Any) -> Record:
+    if not isinstance(record, dict) or not {"key", "value"} <= record.keys():
+        raise UsageError(explain(where, "", "an object with key and value", shorten(record, 80)))
+    return record
