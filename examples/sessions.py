@@ -5,6 +5,7 @@ open at the end. Try:
 
     thalweg run examples/sessions.py
     thalweg run examples/sessions.py --set clicks=50000 --set gap=600
+    thalweg run examples/sessions.py --on spark
     thalweg describe examples/sessions.py
 
 Settings: clicks (how many), users, gap (seconds without a click that end a session).

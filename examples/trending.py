@@ -4,6 +4,7 @@ Shows: the fluent API, a chain of two keyed operators whose keys travel together
 hashtag come from one region), and a ranking of a table at intervals. Try:
 
     thalweg run examples/trending.py
+    thalweg run examples/trending.py --on spark
     thalweg run examples/trending.py --set posts=5_000_000 --set skew=1.2
     thalweg describe examples/trending.py
     thalweg describe examples/trending.py --svg -o trending.svg

@@ -5,6 +5,7 @@ and a sink that speaks when all is done. Try:
 
     thalweg run examples/wordcount.py
     thalweg run examples/wordcount.py --set repeat=2000
+    thalweg run examples/wordcount.py --on spark
     thalweg describe examples/wordcount.py
 """
 

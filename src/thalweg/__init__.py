@@ -20,11 +20,13 @@ from thalweg.connectors import (
     items,
     ramp,
     rate,
+    read_table,
     socket_lines,
     spark_source,
     stdout,
     steps,
     to_files,
+    to_table,
     trace,
 )
 from thalweg.errors import (
@@ -41,11 +43,11 @@ from thalweg.execution import Result
 from thalweg.expressions import col, lit
 from thalweg.flow import Flow
 from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.spark.foreach import foreach_batch
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 from thalweg.tuples import as_dict
-
-__version__ = "0.1.0"
+from thalweg.version import __version__ as __version__
 
 __all__ = [
     "Aborted",
@@ -75,16 +77,19 @@ __all__ = [
     "constant",
     "dead_letter",
     "files",
+    "foreach_batch",
     "groupings",
     "items",
     "lit",
     "ramp",
     "rate",
+    "read_table",
     "socket_lines",
     "spark_source",
     "stdout",
     "steps",
     "to_files",
+    "to_table",
     "trace",
 ]
 

@@ -96,7 +96,7 @@ class Block:
             path=tuple(level[start:stop] for level in self.path),
         )
 
-    def split(self, targets: npt.NDArray[np.int64], parts: int) -> list[Block]:
+    def split(self, targets: npt.NDArray[np.integer], parts: int) -> list[Block]:
         """Give row i to part ``targets[i]``; every row goes to exactly one part."""
         if len(targets) != len(self):
             text = explain(
@@ -105,6 +105,8 @@ class Block:
             raise ValueError(text)
         if parts == 1:
             return [self.slice(0, len(self))]
+        if parts <= 1 << 16:  # NumPy sorts small numbers by radix, many times as fast
+            targets = targets.astype(np.uint16)
         order = np.argsort(targets, kind="stable")
         bounds = np.searchsorted(targets[order], np.arange(parts + 1))
         return [self.take(order[bounds[i] : bounds[i + 1]]) for i in range(parts)]

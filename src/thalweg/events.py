@@ -42,6 +42,13 @@ class RecordRefused:
 
 
 @dataclass(frozen=True)
+class Noticed:
+    """Something that people should know, and that needs no action of the program."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class RunFinished:
     """Nothing is under way any more; the last metrics."""
 
@@ -49,4 +56,4 @@ class RunFinished:
     stopped: bool
 
 
-Event = RunStarted | Progress | TupleRefused | RecordRefused | RunFinished
+Event = RunStarted | Progress | TupleRefused | RecordRefused | Noticed | RunFinished

@@ -22,6 +22,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "schemas",
         "sketches",
         "tuples",
+        "version",
     ),
     "describing": (
         "builder",

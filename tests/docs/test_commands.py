@@ -63,7 +63,7 @@ def test_the_command_prints_what_the_page_shows(name: str, command: Command) -> 
         return
     ended = run(text)
     shown = command.shown or ["..."]
-    fails = any(line.startswith("error:") for line in shown)
+    fails = any(line.startswith(("error:", "Error:")) for line in shown)
     assert (ended.returncode != 0) == fails, ended.stdout
     assert matches(shown, ended.stdout.splitlines()), ended.stdout
 

@@ -59,6 +59,11 @@ def test_every_option_and_setting_is_in_a_table(name: str) -> None:
     assert f"| `{name}` |" in TEXTS["docs/flow.md"]
 
 
+@pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(tw.Spark) if f.name != "name"])
+def test_every_setting_of_spark_is_in_a_table(name: str) -> None:
+    assert f"| `{name}` |" in TEXTS["docs/spark.md"]
+
+
 def command_options() -> list[str]:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined] # a group
     options = {
@@ -81,6 +86,19 @@ MODULES = sorted(
     for path in (ROOT / "src" / "thalweg").iterdir()
     if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").exists()
 )
+
+
+INNER = sorted(
+    f"{folder}/{path.name}"
+    for folder in ("runtimes", "runtimes/spark", "statelog")
+    for path in (ROOT / "src" / "thalweg" / folder).glob("*.py")
+    if path.stem != "__init__"
+)
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_every_module_that_runs_is_on_the_map(name: str) -> None:
+    assert f"(../src/thalweg/{name})" in TEXTS["docs/architecture.md"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-from docs.markdown import PAGES
+from docs.markdown import PAGES, fenced_blocks
 from docs.running import Wrong, run_page
+from sparksession import spark_session
+from thalweg.runtimes.spark import running
 
 
 @pytest.fixture
@@ -17,12 +22,42 @@ def module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """A module for the examples of a page, which run in an empty folder."""
     monkeypatch.chdir(tmp_path)
     made = ModuleType("page")
+    # As for a file of the user, so that Spark's workers are sent its code.
+    made.__file__ = str(tmp_path / "page.py")
     monkeypatch.setitem(sys.modules, "page", made)
     return made
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.fixture
+def _one_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all runs on Spark use the session of the test run."""
+
+    @contextmanager
+    def session(*_arguments: Any) -> Iterator[Any]:
+        yield spark_session()
+
+    monkeypatch.setattr(running, "session_for", session)
+
+
+def pages(on_spark: bool) -> list[str]:
+    """Name the pages that run something on Spark, or the others."""
+    texts = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
+    return [name for name, text in texts.items() if _runs_on_spark(text) is on_spark]
+
+
+def _runs_on_spark(text: str) -> bool:
+    return any("on=tw.Spark(" in b.text for b in fenced_blocks(text) if b.language == "python")
+
+
+@pytest.mark.parametrize("name", pages(on_spark=False))
 def test_examples_of_the_page(name: str, module: ModuleType) -> None:
+    run_page(name, PAGES[name].read_text(encoding="utf-8"), module)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("_one_session")
+@pytest.mark.parametrize("name", pages(on_spark=True))
+def test_examples_of_the_page_on_spark(name: str, module: ModuleType) -> None:
     run_page(name, PAGES[name].read_text(encoding="utf-8"), module)
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from sparksession import spark_session
+from thalweg import Spark
+from thalweg.cli.loading import load
 from thalweg.workloads.posts import PostSettings, posts
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +37,20 @@ def test_each_example_is_a_program_too(name: str) -> None:
     by_python = run(sys.executable, f"examples/{name}.py")
     by_command = run(COMMAND, "run", "--quiet", f"examples/{name}.py")
     assert without_times(by_python) == without_times(by_command)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_example_prints_the_same_on_spark(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "modules", {**sys.modules})
+    topology = load(str(ROOT / "examples" / f"{name}.py"), {})
+    topology.run(on="inline")
+    inline = capsys.readouterr().out
+    topology.run(on=Spark(spark_session(), places=3))
+    assert without_times(capsys.readouterr().out) == without_times(inline)
 
 
 def without_times(text: str) -> list[str]:

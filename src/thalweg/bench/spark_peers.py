@@ -40,13 +40,13 @@ def write_input(folder: Path, batches: int, rows: int = ROWS, seed: int = 0) -> 
 
 def native(spark: SparkSession, folder: Path, store: str = ROCKSDB) -> list[float]:
     """Count in the JVM, with ``groupBy().count()``; give the seconds of each micro-batch."""
-    return _timed(_source(spark, folder).groupBy("k1").count(), folder, store)
+    return _timed(source(spark, folder).groupBy("k1").count(), folder, store)
 
 
 def tws(spark: SparkSession, folder: Path) -> list[float]:
     """Count with ``transformWithStateInPandas``, one value state per key."""
     need("google.protobuf", "transformWithState needs it: pip install 'protobuf>=6.33.5'")
-    keyed = _source(spark, folder).groupBy("k1")
+    keyed = source(spark, folder).groupBy("k1")
     counts = keyed.transformWithStateInPandas(_processor(), "k1 long, n long", "Update", "None")
     return _timed(counts, folder)
 
@@ -55,7 +55,7 @@ def apply_in_pandas(spark: SparkSession, folder: Path) -> list[float]:
     """Count with ``applyInPandasWithState``."""
     from pyspark.sql.streaming.state import GroupStateTimeout  # noqa: PLC0415 (optional)
 
-    keyed = _source(spark, folder).groupBy("k1")
+    keyed = source(spark, folder).groupBy("k1")
     timeout = GroupStateTimeout.NoTimeout
     counts = keyed.applyInPandasWithState(
         _function(), "k1 long, n long", "n long", "update", timeout
@@ -96,7 +96,8 @@ def _expect(what: str, expected: int, got: int) -> None:
         raise ThalwegError(text)
 
 
-def _source(spark: SparkSession, folder: Path) -> DataFrame:
+def source(spark: SparkSession, folder: Path) -> DataFrame:
+    """Read the folder as a stream, one file per micro-batch."""
     reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thalweg.errors import UsageError, explain
 
@@ -131,3 +132,30 @@ def _end_jvm() -> None:
     if process is not None:
         process.stdin.close()
         process.wait(_PATIENCE)
+
+
+@contextmanager
+def watched(spark: SparkSession) -> Iterator[list[dict[str, Any]]]:
+    """Give a list that takes the progress of every micro-batch of every query."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener  # noqa: PLC0415 (optional)
+
+    seen: list[dict[str, Any]] = []
+
+    class Listener(StreamingQueryListener):
+        """Keeps what it hears."""
+
+        def onQueryStarted(self, event: Any) -> None: ...
+
+        def onQueryProgress(self, event: Any) -> None:
+            seen.append(json.loads(event.progress.json))
+
+        def onQueryIdle(self, event: Any) -> None: ...
+
+        def onQueryTerminated(self, event: Any) -> None: ...
+
+    listener = Listener()
+    spark.streams.addListener(listener)
+    try:
+        yield seen
+    finally:
+        spark.streams.removeListener(listener)

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from thalweg.bench import spark_peers
 from thalweg.bench.measuring import environment
-from thalweg.bench.spark_session import HDFS, PLACES, ROCKSDB, bench_session
+from thalweg.bench.spark_session import HDFS, PLACES, ROCKSDB, bench_session, watched
+from thalweg.components import BlockBolt
+from thalweg.connectors.frames import spark_source
+from thalweg.errors import ThalwegError, explain
+from thalweg.flow import Flow
+from thalweg.runtimes.spark.runtime import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +63,50 @@ class Contender:
 
 def ours(spark: SparkSession, folder: Path, fold: bool) -> list[float]:
     """Count twice with Thalweg, by tallies or by folds; give the seconds of each micro-batch."""
-    raise NotImplementedError
+    flow = two_counts(folder, fold)
+    with tempfile.TemporaryDirectory(prefix="thalweg-") as kept, watched(spark) as seen:
+        runtime = Spark(
+            spark,
+            places=PLACES,
+            trigger="available-now",
+            checkpoint=f"{kept}/offsets",
+            state=f"{kept}/state",
+        )
+        result = flow.run(on=runtime)
+        counted = {name: sum(table.values()) for name, table in result.tables.items()}
+    rows = spark_peers.rows_in(folder)
+    if set(counted.values()) != {rows}:
+        raise ThalwegError(explain("counts", "", f"{rows} in all tables", f"{counted}"))
+    return spark_peers.batch_seconds(seen, rows)
+
+
+def two_counts(folder: Path, fold: bool) -> Flow:
+    """Describe two keyed counts in a row, whose changed values go to a sink that drops them."""
+    flow = Flow("two-counts")
+    rows = flow.source("rows", spark_source(partial(_read, str(folder))), {"k1": int, "k2": int})
+    if fold:
+        counted = rows.key_by("k1").scan(0, _one_more, into="n").select("k1", "k2")
+        counted.key_by("k2").fold("by_k2", 0, _one_more)
+    else:
+        rows.tally("by_k1", key="k1").tally("by_k2", key="k2")
+        flow.table("by_k1").sink("drop_k1", Drop(), degree=PLACES)
+    flow.table("by_k2").sink("drop_k2", Drop(), degree=PLACES)
+    return flow
+
+
+def _read(folder: str, spark: Any) -> Any:
+    return spark_peers.source(spark, Path(folder))
+
+
+def _one_more(count: int) -> int:
+    return count + 1
+
+
+class Drop(BlockBolt):
+    """Takes record batches and does nothing with them."""
+
+    def process_block(self, batch: Any) -> None:
+        """Drop it."""
 
 
 CONTENDERS: Mapping[str, Contender] = {

@@ -26,7 +26,15 @@ from thalweg.cli.showing import (
 from thalweg.cli.spark_options import SPARK
 from thalweg.cli.spark_session import started
 from thalweg.errors import UsageError, explain
-from thalweg.events import Event, Progress, RecordRefused, RunFinished, RunStarted, TupleRefused
+from thalweg.events import (
+    Event,
+    Noticed,
+    Progress,
+    RecordRefused,
+    RunFinished,
+    RunStarted,
+    TupleRefused,
+)
 from thalweg.execution import runtime_names
 from thalweg.metrics import Snapshot
 from thalweg.runtimes.spark.runtime import Spark
@@ -47,10 +55,13 @@ def run_topology(
     display = Silence() if quiet else Display(error_console())
     stop = threading.Event()
     with ExitStack() as stack:
+        stack.enter_context(stop_on_interrupt(stop))
         if isinstance(on, Spark):
             on = stack.enter_context(started(on, topology.name, display.say))
-        # Only now, because Spark's session brings a handler of its own.
-        stack.enter_context(stop_on_interrupt(stop))
+            # Once more, because Spark's session brings a handler of its own.
+            stack.enter_context(stop_on_interrupt(stop))
+        if stop.is_set():
+            raise KeyboardInterrupt
         stack.enter_context(display.line)
         topology.run(on=on, stop=stop, settings=settings, listen=display.listen)
 
@@ -109,6 +120,8 @@ class Display:
                 self._refuse(event.component, f"{subject}: {event.reason}", event.tuple_text)
             case RecordRefused():
                 self._refuse(event.component, f"{event.component!r}: {event.reason}", event.raw)
+            case Noticed(text):
+                self.say(text)
             case RunFinished():
                 self._finish(event)
 

@@ -21,6 +21,7 @@ from thalweg.statelog.location import Location
 
 #: Java says so before it reads any setting; nobody needs to know.
 _NOISE = b"WARNING: Using incubator modules"
+_READER = "thalweg-stderr"
 #: Seconds for a master to answer; Spark itself would try for minutes.
 _PATIENCE = 3.0
 #: The oldest Java that Spark runs on.
@@ -36,9 +37,10 @@ def started(spark: Spark, name: str, say: Callable[[str], None]) -> Iterator[Spa
         Location.of(spark.state).probe()
     say(f"starting Spark at {spark.master} (this takes a few seconds)")
     with contextlib.ExitStack() as stack:
-        with without_noise():
+        with without_noise() as hushed:
             making = session_for(None, spark.master, name, spark.config)
             session = stack.enter_context(making)
+        stack.callback(hushed.set)  # workers that are sent home grumble
         yield replace(spark, session=session)
 
 
@@ -103,26 +105,29 @@ def _unreachable(host: str, port: int) -> str:
 
 
 @contextmanager
-def without_noise() -> Iterator[None]:
+def without_noise() -> Iterator[threading.Event]:
     """Keep noise from standard error of processes that are started in here; the rest passes.
 
-    They write into a pipe, which is read for as long as one of them lives.
+    They write into a pipe, which is read for as long as one of them lives. Setting the event that
+    is given keeps back everything.
     """
+    hushed = threading.Event()
     kept = os.dup(2)
     reading, writing = os.pipe()
     os.dup2(writing, 2)
     os.close(writing)
-    forwarding = threading.Thread(target=_forward, args=(reading, kept), daemon=True)
-    forwarding.start()
+    threading.Thread(
+        target=_forward, args=(reading, kept, hushed), name=_READER, daemon=True
+    ).start()
     try:
-        yield
+        yield hushed
     finally:
         os.dup2(kept, 2)
 
 
-def _forward(reading: int, to: int) -> None:
+def _forward(reading: int, to: int, hushed: threading.Event) -> None:
     with open(reading, "rb") as lines, contextlib.suppress(OSError):
         for line in lines:
-            if not line.startswith(_NOISE):
+            if not (hushed.is_set() or line.startswith(_NOISE)):
                 os.write(to, line)
     os.close(to)

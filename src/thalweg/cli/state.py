@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import difflib
 import json
 import tempfile
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow.compute as pc
 import typer
 
 from thalweg.cli.failures import reported
@@ -122,7 +122,7 @@ def _facts(opened: Version) -> dict[str, Any]:
     return {
         "version": str(manifest.version),
         "versions there": f"{there[0]} to {there[-1]} ({len(there)})",
-        "clock": dt.datetime.fromtimestamp(manifest.clock, dt.UTC).isoformat(" ", "seconds"),
+        "clock": f"{manifest.clock:,.3f} s",
         "places": manifest.places,
         "epoch": manifest.epoch,
     }
@@ -134,7 +134,10 @@ def _component(opened: Version, component: str) -> dict[str, Any]:
     rows = size = 0
     for name in names:
         for batch in opened.batches(name):
-            rows, size = rows + batch.num_rows, size + batch.nbytes
+            rows += batch.num_rows
+            size += sum(
+                pc.sum(pc.binary_length(batch[column])).as_py() for column in ("key", "value")
+            )
     return {
         "component": component,
         "kind": mark.kind if mark else "(gone)",

@@ -8,6 +8,7 @@ from thalweg.connectors.profiles import constant, ramp, steps
 from thalweg.connectors.rate import rate
 from thalweg.connectors.sockets import socket_lines
 from thalweg.connectors.to_files import to_files
+from thalweg.connectors.to_table import read_table, to_table
 from thalweg.connectors.traces import trace
 
 __all__ = [
@@ -18,10 +19,12 @@ __all__ = [
     "items",
     "ramp",
     "rate",
+    "read_table",
     "socket_lines",
     "spark_source",
     "stdout",
     "steps",
     "to_files",
+    "to_table",
     "trace",
 ]

@@ -121,6 +121,17 @@ class Manifests:
             if version < before:
                 self._location.delete(_name(version))
 
+    def delete(self, version: int) -> None:
+        """Delete the manifest of one version."""
+        self._location.delete(_name(version))
+
+    def go_back_to(self, version: int) -> None:
+        """Make a version the newest again; those behind it are deleted."""
+        self._location.write(_LATEST, _signed(str(version).encode()))
+        for found in reversed(self._versions()):
+            if found > version:
+                self.delete(found)
+
     def _pointed_at(self) -> int | None:
         try:
             line = _content(self._location.read(_LATEST).to_pybytes())

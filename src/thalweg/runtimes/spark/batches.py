@@ -23,6 +23,7 @@ from thalweg.runtimes.spark.marks import marks_of
 from thalweg.runtimes.spark.notes import Commit, Note, decode_commit
 from thalweg.runtimes.spark.program import Facts, Program, Shipped
 from thalweg.runtimes.spark.stage import StageWork
+from thalweg.runtimes.spark.watching import watched
 from thalweg.statelog.manifests import Manifest, Manifests
 from thalweg.statelog.runs import RunRef
 
@@ -51,8 +52,8 @@ class Batches:
     manifest: Manifest
     retries: Retries = field(default_factory=Retries)
     sleep: Callable[[float], None] = time.sleep
-    #: Told of every attempt that failed: number, reason, and seconds until the next.
-    failed: Callable[[int, str, float], None] = field(default=lambda _n, _why, _wait: None)
+    #: Told of what people should know: attempts that failed, batches that stand still.
+    notice: Callable[[str], None] = field(default=lambda _text: None)
     #: Runs that replace others from the next commit on, by place (see compaction).
     adopt: Callable[[list[list[RunRef]]], list[list[RunRef]]] = field(default=lambda runs: runs)
 
@@ -105,7 +106,8 @@ class Batches:
                 wait = next(waits, None)
                 if wait is None:
                     raise _given_up(facts, attempt, error) from error
-                self.failed(attempt, reason_of(error), wait)
+                text = f"batch {facts.version}: attempt {attempt} failed, next in {wait:g} s"
+                self.notice(f"{text}: {reason_of(error)}")
                 self.sleep(wait)
                 attempt += 1
 
@@ -116,8 +118,10 @@ class Batches:
             rdd = run_at(rdd, partial(run_stage, self.shipped, facts, stage))
             if stage < plan.stages - 1:
                 rdd = exchange(rdd, plan.places)
+        name, stall = f"batch {facts.version}", self.program.limits.stall
         try:
-            return [decode_commit(data) for data in collect(rdd)]
+            with watched(self.context, name, stall, self.notice):
+                return [decode_commit(data) for data in collect(rdd)]
         finally:
             remove_shuffles(rdd)
 

@@ -19,7 +19,7 @@ from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.staging import BLOCKS, LETTERS, StagedBatch, StagingSink, read_staged
 from thalweg.runtimes.spark.wire import unpack_block
 from thalweg.runtimes.tasks import BoltTask
-from thalweg.statelog.location import Location
+from thalweg.statelog.location import Location, MissingObject
 from thalweg.statelog.manifests import Manifest, StagedRef
 from thalweg.topology import Component
 
@@ -115,6 +115,23 @@ class Delivery:
             refs = _of(manifest, LETTERS, component.name)
             if refs and isinstance(policy, DeadLetter):
                 append_letters(policy.path, self._location, refs)
+
+
+_MARK = "delivered"
+
+
+def read_mark(location: Location) -> int:
+    """Give the last version that all sinks have been given."""
+    try:
+        text = location.read(_MARK).to_pybytes()
+    except MissingObject:
+        return 0
+    return int(text) if text.isdigit() else 0
+
+
+def write_mark(location: Location, version: int) -> None:
+    """Note that all sinks have been given a version."""
+    location.write(_MARK, str(version).encode())
 
 
 def append_letters(path: Path, location: Location, refs: Iterable[StagedRef]) -> None:

@@ -51,6 +51,12 @@ def run_at(rdd: RDD[Any], function: StageFunction) -> RDD[Any]:
     return mapped
 
 
+def exhaust(payloads: Iterable[bytes]) -> None:
+    """Read to the end: Spark throws away a Python worker that has left something unread."""
+    for _ in payloads:
+        pass
+
+
 def exchange(rdd: RDD[Any], places: int) -> RDD[Any]:
     """Send payloads to places; the stage before has yielded ``address(place), payload`` in turn."""
     context = rdd.context

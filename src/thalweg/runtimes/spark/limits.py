@@ -14,6 +14,9 @@ class Limits:
     memory: int = 256 << 20
     #: Rows that a task is given at once.
     chunk_rows: int = 131_072
+    #: Tuples of fewer bytes than this take part in the exchange also when they are for the same
+    #: place: to look up their keys twice, before it and after, would cost more.
+    fused_bytes: int = 128
     #: Versions that are kept, to fall back on.
     versions: int = 10
     #: Runs per place; more are merged.

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from thalweg.connectors.frames import SparkSource
-from thalweg.events import Progress, RunFinished, RunStarted, TupleRefused
+from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import Result, Run
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.spark.batches import Batches, Done
-from thalweg.runtimes.spark.delivery import Delivery
+from thalweg.runtimes.spark.delivery import Delivery, read_mark, write_mark
+from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.frames import Frames
+from thalweg.runtimes.spark.housekeeping import Housekeeping
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
 from thalweg.runtimes.spark.planning import make_plan
 from thalweg.runtimes.spark.program import Program, Shipped, digest
@@ -22,12 +24,13 @@ from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.runtimes.spark.shipping import pack
-from thalweg.runtimes.spark.starting import begin_with
+from thalweg.runtimes.spark.starting import begin_with, fall_back, greet
 from thalweg.runtimes.spark.tables import OwnFolder, Tables
 from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifests
+from thalweg.statelog.runs import CorruptRun
 from thalweg.topology import Topology
 
 _LONGEST_SLEEP = 0.1
@@ -40,7 +43,14 @@ def run_on_spark(settings: SparkSettings, topology: Topology, run: Run) -> Resul
             session_for(settings.session, settings.master, topology.name, settings.config)
         )
         folder = None if settings.state else OwnFolder()
-        return _Running(settings, topology, run, session, folder).run()
+        while True:
+            running = _Running(settings, topology, run, session, folder)
+            try:
+                return running.run()
+            except CorruptRun as error:
+                older = fall_back(running.location, error)
+                text = f"{error}; going back to version {older.version} and replaying the log"
+                run.listen(Noticed(text))
 
 
 class _Running:
@@ -59,7 +69,7 @@ class _Running:
         places = settings.places or self._context.defaultParallelism
         self._plan = make_plan(topology, places, settings.fuse)
         root = settings.state if folder is None else folder.path
-        self._location = Location.of(root or "")
+        self.location = Location.of(root or "")
         self._clock = settings.clock
         self._totals = Totals(self._plan)
         self._lock = threading.Lock()
@@ -68,8 +78,14 @@ class _Running:
 
     def run(self) -> Result:
         self._start = self._clock.now()
-        self._location.probe()
+        self.location.probe()
+        greet(self._context, self.location, self._plan.places)
         self._batches = self._make_batches()
+        self._log = SegmentLog(self.location)
+        self._housekeeping = Housekeeping(
+            self._context, self._batches.shipped, self._batches.manifests, self._log, self._notice
+        )
+        self._batches.adopt = self._housekeeping.adopt
         maker = TaskMaker(
             self._plan.topology,
             self._clock,
@@ -77,7 +93,7 @@ class _Running:
             self._settings.key_groups,
             self._run,
         )
-        self._delivery = Delivery(self._plan, maker, self._location, self._session)
+        self._delivery = Delivery(self._plan, maker, self.location, self._session)
         self._pump = self._make_pump(maker)
         self._ticks = Ticks(self._plan.topology, self._start)
         self._frames = Frames(self._plan.topology, self._settings, self._on_frame)
@@ -86,38 +102,38 @@ class _Running:
         snapshot = self._snapshot()
         stopped = self._run.stop.is_set() and not ended
         self._run.listen(RunFinished(snapshot, stopped))
-        tables = Tables(self._plan.topology, self._location, self._batches.manifest, self._folder)
+        tables = Tables(self._plan.topology, self.location, self._batches.manifest, self._folder)
         return Result(self._plan.topology.name, snapshot, stopped, tables)
 
     def _make_batches(self) -> Batches:
         program = Program(
             plan=self._plan,
-            location=self._location,
+            location=self.location,
             settings=dict(self._run.settings),
             key_groups=self._settings.key_groups,
             limits=self._settings.limits,
         )
         packed = pack(program)
         sent = self._context.broadcast(packed)
-        manifests = Manifests(self._location)
+        manifests = Manifests(self.location)
         return Batches(
             context=self._context,
             program=program,
             shipped=Shipped(digest(packed), sent),
             manifests=manifests,
-            manifest=begin_with(manifests, self._plan, self._settings.seed),
+            manifest=begin_with(manifests, self._plan, self._settings.seed, self._notice),
             retries=self._settings.retries,
+            notice=self._notice,
         )
 
     def _make_pump(self, maker: TaskMaker) -> Pump:
         topology = self._plan.topology
         own = tuple(c for c in topology if not isinstance(c.body, SparkSource))
-        log = SegmentLog(self._location)
         stopping = self._run.stop.is_set
         return Pump(
             replace(topology, components=own),
             maker.spouts,
-            log,
+            self._log,
             self._clock,
             self._settings.pump,
             stopping,
@@ -126,7 +142,9 @@ class _Running:
     def _follow(self) -> bool:
         """Open everything, run until the end, close everything; True when all sources ended."""
         try:
+            self._housekeeping.begin(self._batches.manifest)
             self._delivery.open()
+            self._deliver_again()
             self._pump.open(self._batches.manifest.inputs.get(LOG, 0))
             self._run.listen(RunStarted(self._plan.topology.name, self._settings.name))
             self._frames.start(self._session)
@@ -143,7 +161,18 @@ class _Running:
         return ended
 
     def _close(self) -> list[Exception]:
+        self._housekeeping.close()
         return [*self._frames.close(), *self._pump.close(), *self._delivery.close()]
+
+    def _notice(self, text: str) -> None:
+        self._run.listen(Noticed(text))
+
+    def _deliver_again(self) -> None:
+        """Deliver what was committed when an earlier run ended before its sinks had it."""
+        last = self._batches.manifest
+        if last.staged and read_mark(self.location) < last.version:
+            self._delivery.deliver(last)
+            write_mark(self.location, last.version)
 
     # --- the loop ----------------------------------------------------------------------------
 
@@ -166,6 +195,7 @@ class _Running:
         return False
 
     def _run_entry(self, entry: Entry) -> None:
+        hit("after segment")
         with self._lock:
             taken = from_entry(self._context, entry, self._plan.places)
             ticks = self._ticks.due(taken.clock)
@@ -200,6 +230,10 @@ class _Running:
         """Deliver and report what a batch has committed; gives the serials of what failed."""
         failed = {serial for note in done.notes for serial in note.failed}
         failed |= self._delivery.deliver(done.manifest, tracked)
+        if done.manifest.staged and self._folder is None:
+            hit("before delivery mark")
+            write_mark(self.location, done.manifest.version)
+        self._housekeeping.after(done.manifest)
         self._delivery.tick(ticks)
         self._totals.add(done.notes, done.seconds)
         for note in done.notes:

@@ -17,7 +17,8 @@ from thalweg.errors import ThalwegError, explain
 from thalweg.ordering import Arrival
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spark.arrivals import Spool, in_any_order, in_order
-from thalweg.runtimes.spark.exchange import address
+from thalweg.runtimes.spark.exchange import address, exhaust
+from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import Entered
 from thalweg.runtimes.spark.notes import Commit, Failure, Note
 from thalweg.runtimes.spark.planning import Edge
@@ -72,11 +73,13 @@ class StageWork:
     def run(self, payloads: Payloads) -> Iterator[bytes]:
         """Do everything; gives address and payload in turn, or, in the last stage, a commit."""
         begin = time.perf_counter()
+        hit(f"stage {self._stage}")
         with self._spool:
             try:
                 yield from self._work(payloads)
             except ThalwegError as error:
                 self._fail(error)
+                exhaust(payloads)
             finally:
                 closing = self._tasks.close()
         for problem in closing:
@@ -109,6 +112,7 @@ class StageWork:
             self._notes.append(self._note)
             failed = any(note.failure for note in self._notes)
             run = None if failed else self._stores.write_run(self._changes)
+            hit("after objects")
             yield msgspec.msgpack.encode(Commit(self._place, run, self._notes))
             return
         for change in self._changes:
@@ -242,7 +246,7 @@ class StageWork:
                 continue
             reader = self._topology.component(edge.reader)
             for task, part in self._routes.router(edge).route(block):
-                if edge.how == "here" or self._is_local(edge, task):
+                if edge.how == "here" or self._is_local(edge, task, part):
                     counts.local += len(part)
                     self._process(reader, task, edge.index, part)
                 else:
@@ -251,8 +255,10 @@ class StageWork:
                     counts.shuffled += len(part)
                     counts.shuffled_bytes += self._send(self._plan.place_of(task), packed)
 
-    def _is_local(self, edge: Edge, task: int) -> bool:
-        return edge.fused and self._stage > 0 and self._plan.place_of(task) == self._place
+    def _is_local(self, edge: Edge, task: int, part: Block) -> bool:
+        """Say whether tuples skip the exchange: they are for this place, and worth it."""
+        here = edge.fused and self._stage > 0 and self._plan.place_of(task) == self._place
+        return here and part.batch.nbytes >= self._program.limits.fused_bytes * len(part)
 
 
 def _output_block(

@@ -91,7 +91,7 @@ class Staging:
         data = b"".join(
             part for p in waiting.payloads for part in (len(p).to_bytes(8, "little"), p)
         )
-        name = f"{folder}/{self._version:012d}-{self._place}-{uuid.uuid4().hex}"
+        name = f"{folder}/{self._version:012}-{self._place:04}-{uuid.uuid4().hex}"
         self._location.write(name, data)
         self._written.append(
             StagedRef(component, self._place, name, waiting.rows, len(data), checksum_of(data))

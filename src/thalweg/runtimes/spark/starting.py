@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-import msgspec
+import platform
+import re
+import socket
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
 
+import msgspec
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from thalweg.errors import StateError, ThalwegError, UsageError, explain
+from thalweg.runtimes.spark.exchange import collect, descriptors, exhaust, run_at
+from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.marks import changes, marks_of
 from thalweg.runtimes.spark.planning import Plan
+from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests
-from thalweg.statelog.runs import RunRef
+from thalweg.statelog.runs import CorruptRun, RunRef, Runs
+from thalweg.version import __version__
 
 
-def begin_with(manifests: Manifests, plan: Plan, seed: int) -> Manifest:
+def begin_with(
+    manifests: Manifests, plan: Plan, seed: int, notice: Callable[[str], None]
+) -> Manifest:
     """Find the version to go on from; raises when its topology is another one."""
     last = manifests.latest()
     marks = marks_of(plan.topology)
@@ -25,7 +42,8 @@ def begin_with(manifests: Manifests, plan: Plan, seed: int) -> Manifest:
             runs=[[] for _ in range(plan.places)],
             topology=marks,
         )
-    changes(last.topology, marks)
+    for line in changes(last.topology, marks):
+        notice(line)
     moved = last.places != plan.places or any(
         last.topology[name].degree != mark.degree
         for name, mark in marks.items()
@@ -34,7 +52,9 @@ def begin_with(manifests: Manifests, plan: Plan, seed: int) -> Manifest:
     if not moved:
         return last
     shared = _shared(last.runs)
-    return msgspec.structs.replace(last, places=plan.places, runs=[shared] * plan.places)
+    return msgspec.structs.replace(
+        last, places=plan.places, runs=[list(shared) for _ in range(plan.places)]
+    )
 
 
 def _shared(runs: list[list[RunRef]]) -> list[RunRef]:
@@ -42,3 +62,98 @@ def _shared(runs: list[list[RunRef]]) -> list[RunRef]:
     by_name = {ref.name: ref for refs in runs for ref in refs}
     in_turn = sorted(by_name.values(), key=lambda ref: (ref.last, ref.first))
     return [msgspec.structs.replace(ref, shared=True) for ref in in_turn]
+
+
+def fall_back(location: Location, error: CorruptRun) -> Manifest:
+    """Go back to the newest version that can be read and replayed from the log; else raise."""
+    manifests = Manifests(location)
+    last = manifests.latest()
+    for older in manifests.older(last.version) if last is not None else ():
+        assert last is not None  # noqa: S101 (looked at above)
+        others = {name: at for name, at in last.inputs.items() if name != LOG}
+        replayable = others == {name: at for name, at in older.inputs.items() if name != LOG}
+        if replayable and _is_sound(location, older):
+            manifests.go_back_to(older.version)
+            return older
+    raise error
+
+
+def _is_sound(location: Location, manifest: Manifest) -> bool:
+    runs = Runs()
+    try:
+        for ref in (ref for refs in manifest.runs for ref in refs):
+            runs.open(location, ref)
+    except StateError:
+        return False
+    return True
+
+
+# --- hosts -------------------------------------------------------------------------------------
+
+
+class Greeting(msgspec.Struct, frozen=True, array_like=True):
+    """What a worker says of itself."""
+
+    host: str
+    python: str
+    version: str
+    #: Whether it sees what the driver wrote to the state location.
+    sees: bool
+
+
+def greet(context: SparkContext, location: Location, places: int) -> None:
+    """Make sure that every host has our package, our Python and the same state location."""
+    name = f"probes/{uuid.uuid4().hex}"
+    location.write(name, b"thalweg")
+    try:
+        rdd = run_at(descriptors(context, [], places), partial(_answer, location, name))
+        found = [msgspec.msgpack.decode(data, type=Greeting) for data in collect(rdd)]
+    except (Py4JError, PySparkException) as error:
+        raise _no_answer(error) from error
+    finally:
+        location.delete(name)
+    for greeting in found:
+        _check(greeting, location)
+
+
+def _answer(
+    location: Location, name: str, _place: int, payloads: Iterator[bytes]
+) -> Iterator[bytes]:
+    exhaust(payloads)
+    try:
+        sees = location.exists(name)
+    except ThalwegError:
+        sees = False
+    python = platform.python_version()
+    yield msgspec.msgpack.encode(Greeting(socket.gethostname(), python, __version__, sees))
+
+
+def _check(greeting: Greeting, location: Location) -> None:
+    if not greeting.sees:
+        raise StateError(
+            explain(
+                f"state location {location.uri} on host {greeting.host!r}",
+                expected="what the driver wrote there",
+                got="nothing",
+                hint="give a location that the driver and all hosts share",
+            )
+        )
+    if greeting.version != __version__:
+        subject = f"thalweg on host {greeting.host!r}"
+        raise UsageError(explain(subject, expected=__version__, got=greeting.version))
+
+
+_WHERE = re.compile(r"\(TID \d+\) \((\S+) executor")
+
+
+def _no_answer(error: Exception) -> ThalwegError:
+    text = str(error)
+    where = _WHERE.search(text)
+    host = f" on host {where[1]!r}" if where else ""
+    if "No module named" in text:
+        missing = re.search(r"No module named '([^']+)'", text)
+        got = f"no module {missing[1] if missing else '?'!r}"
+        hint = "install thalweg[spark] in the Python that PYSPARK_PYTHON names, on every host"
+        return UsageError(explain(f"Python of the workers{host}", "", "thalweg", got, hint))
+    line = next((line for line in text.splitlines() if "Error" in line or "Exc" in line), text)
+    return UsageError(explain(f"first job{host}", "", "an answer of every place", line[:300]))

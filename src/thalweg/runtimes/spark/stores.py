@@ -10,8 +10,10 @@ import pyarrow as pa
 from thalweg.components import Kind
 from thalweg.hashing import Hashes
 from thalweg.runtimes.making import codec_of
+from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.planning import state_name
 from thalweg.runtimes.spark.program import Facts, Program, opened
+from thalweg.statelog.garbage import run_name
 from thalweg.statelog.parts import Mask, Owns, merge
 from thalweg.statelog.runs import Run, RunRef, write_run
 from thalweg.statelog.versioned import StateSettings, VersionedState
@@ -78,11 +80,12 @@ class Stores:
             return None
         parts = {name: merge(_in_turn(batches), oldest=False) for name, batches in found.items()}
         version = self._facts.version
-        name = f"runs/{version:012d}-{self._place}-{uuid.uuid4().hex}"
+        name = run_name(version, self._place, uuid.uuid4().hex)
         return write_run(self._program.location, name, parts, (version, version))
 
     def _parts(self, name: str) -> list[pa.RecordBatch]:
         if self._runs is None:
+            hit("during catch-up")
             self._runs = [opened.open(self._program.location, ref) for ref in self._refs]
         stored = [run.part(name) for run in self._runs]
         return [part for part in stored if part is not None] + _in_turn(self._earlier.get(name, []))

@@ -1,0 +1,183 @@
+"""What happens beside the batches: runs are merged, and objects that nobody needs are deleted.
+
+Both in one thread of their own. Merging is a Spark job; its result is adopted by the next commit.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+
+import msgspec
+import numpy as np
+from pyspark import SparkContext
+
+from thalweg.components import Kind
+from thalweg.hashing import Hashes
+from thalweg.runtimes.spark.exchange import collect, descriptors, run_at
+from thalweg.runtimes.spark.failpoints import hit
+from thalweg.runtimes.spark.inputs import LOG
+from thalweg.runtimes.spark.planning import state_name
+from thalweg.runtimes.spark.program import Program, Shipped, opened
+from thalweg.runtimes.spark.segments import SegmentLog
+from thalweg.statelog.compaction import CompactionLimits, Merge, Trim, compact, plan, replaced
+from thalweg.statelog.garbage import garbage, needed, run_name
+from thalweg.statelog.manifests import Manifest, Manifests
+from thalweg.statelog.parts import Mask, Owns, milliseconds
+from thalweg.statelog.runs import RunRef
+from thalweg.topology import Component
+
+_FOLDERS = ("runs", "staged", "letters")
+# Merges that fail one after the other before the run does: then the number of runs has no bound.
+_FAILURES = 5
+
+
+class Merging(msgspec.Struct, frozen=True, array_like=True):
+    """A merge at a place."""
+
+    place: int
+    merge: Merge
+
+
+class Merged(msgspec.Struct, frozen=True, array_like=True):
+    """Its result."""
+
+    place: int
+    merge: Merge
+    run: RunRef
+
+
+class Housekeeping:
+    """Keeps the number of objects bounded while batches run."""
+
+    def __init__(
+        self,
+        context: SparkContext,
+        shipped: Shipped,
+        manifests: Manifests,
+        log: SegmentLog,
+        notice: Callable[[str], None],
+    ) -> None:
+        self._context, self._shipped = context, shipped
+        self._manifests, self._log, self._notice = manifests, log, notice
+        program = shipped.program()
+        self._location, self._limits = program.location, program.limits
+        self._retained: list[Manifest] = []
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="thalweg-housekeeping")
+        self._merging: Future[list[Merged]] | None = None
+        self._deleting: Future[None] | None = None
+        self._failures = 0
+
+    def begin(self, manifest: Manifest) -> None:
+        """Look at what earlier runs have left, and delete what no retained manifest names."""
+        older = self._manifests.older(manifest.version)
+        kept = [found for _, found in zip(range(self._limits.versions - 1), older, strict=False)]
+        self._retained = [*reversed(kept), *([manifest] if manifest.version else [])]
+        names = [f"{folder}/{name}" for folder in _FOLDERS for name in self._location.names(folder)]
+        self._delete(garbage(names, self._retained), [])
+
+    def adopt(self, runs: list[list[RunRef]]) -> list[list[RunRef]]:
+        """Put merged runs, if there are any by now, in the place of those they were made of."""
+        if self._merging is None or not self._merging.done():
+            return runs
+        merging, self._merging = self._merging, None
+        try:
+            found = merging.result()
+            self._failures = 0
+        except Exception as error:
+            self._failures += 1
+            self._notice(f"merging runs failed, it is tried again: {error}")
+            if self._failures >= _FAILURES:
+                raise
+            return runs
+        for merged in found:
+            runs[merged.place] = replaced(runs[merged.place], merged.merge, merged.run)
+        return runs
+
+    def after(self, manifest: Manifest) -> None:
+        """Begin what a committed version asks for."""
+        self._retained.append(manifest)
+        dropped = self._retained[: -self._limits.versions]
+        if dropped and (self._deleting is None or self._deleting.done()):
+            self._retained = self._retained[-self._limits.versions :]
+            gone = needed(dropped) - needed(self._retained) - self._under_way()
+            versions = [old.version for old in dropped]
+            self._deleting = self._thread.submit(self._delete, sorted(gone), versions)
+        self._merge(manifest)
+
+    def close(self) -> None:
+        """Wait for what is under way."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _under_way(self) -> set[str]:
+        if self._merging is None or not self._merging.done() or self._merging.exception():
+            return set()
+        return {merged.run.name for merged in self._merging.result()}
+
+    def _delete(self, names: list[str], versions: list[int]) -> None:
+        for version in versions:
+            self._manifests.delete(version)
+        for name in names:
+            if name.startswith(_FOLDERS):
+                self._location.delete(name)
+        if self._retained:
+            self._log.forget(self._retained[0].inputs.get(LOG, 0))
+
+    def _merge(self, manifest: Manifest) -> None:
+        if self._merging is not None:
+            return
+        limits = CompactionLimits(max_runs=self._limits.runs)
+        planned = [(place, plan(refs, limits)) for place, refs in enumerate(manifest.runs)]
+        merges = [Merging(place, merge) for place, merge in planned if merge is not None]
+        if merges:
+            self._merging = self._thread.submit(self._run_merges, merges, manifest.clock)
+
+    def _run_merges(self, merges: list[Merging], clock: float) -> list[Merged]:
+        payloads = [msgspec.msgpack.encode(merging) for merging in merges]
+        rdd = descriptors(self._context, payloads, len(payloads))
+        merged = run_at(rdd, partial(run_merges, self._shipped, clock))
+        return [msgspec.msgpack.decode(data, type=Merged) for data in collect(merged)]
+
+
+def run_merges(
+    shipped: Shipped, clock: float, _partition: int, payloads: Iterator[bytes]
+) -> Iterator[bytes]:
+    """Merge runs; this is what Spark calls."""
+    program = shipped.program()
+    for payload in payloads:
+        merging = msgspec.msgpack.decode(payload, type=Merging)
+        hit("during compaction")
+        name = run_name(merging.merge.refs[-1].last, merging.place, uuid.uuid4().hex)
+        trim = _trim(program, merging, clock)
+        run = compact(program.location, opened, merging.merge, name, trim)
+        yield msgspec.msgpack.encode(Merged(merging.place, merging.merge, run))
+
+
+def _trim(program: Program, merging: Merging, clock: float) -> Trim:
+    """Say what may be left out: keys that have expired, and, of shared runs, those of others."""
+    topology = program.plan.topology
+    expired = {
+        c.name: milliseconds(clock) - milliseconds(c.options.ttl)
+        for c in topology
+        if c.options.ttl is not None
+    }
+    owns: dict[str, Owns] = {}
+    if any(ref.shared for ref in merging.merge.refs):
+        for component in topology:
+            for task in range(component.degree):
+                owns[state_name(component, task)] = _owns(program, component, task, merging.place)
+    return Trim(expired, owns)
+
+
+def _owns(program: Program, component: Component, task: int, place: int) -> Owns:
+    table, places = program.tables[component.name], program.plan.places
+    if component.kind is Kind.KEYED and state_name(component, task) == component.name:
+        return lambda hashes: table.places_of(hashes) % places == place
+    mine = program.plan.place_of(task) == place
+
+    def all_or_none(hashes: Hashes) -> Mask:
+        return np.full(len(hashes), mine)
+
+    return all_or_none
