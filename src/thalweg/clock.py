@@ -40,6 +40,14 @@ class SystemClock:
         time.sleep(max(0.0, seconds))
 
 
+class WallClock(SystemClock):
+    """The time of day, in seconds since 1970: for what outlives a process."""
+
+    def now(self) -> float:
+        """Give the time."""
+        return time.time()
+
+
 class ManualClock:
     """A clock that moves only when told, or when somebody sleeps on it.
 

@@ -14,6 +14,7 @@ import pytest
 from sparksession import spark_session
 from thalweg import Spark
 from thalweg.cli.loading import load
+from thalweg.testing import ManualClock
 from thalweg.workloads.posts import PostSettings, posts
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,8 @@ def test_each_example_prints_the_same_on_spark(
     topology = load(str(ROOT / "examples" / f"{name}.py"), {})
     topology.run(on="inline")
     inline = capsys.readouterr().out
-    topology.run(on=Spark(spark_session(), places=3))
+    # By a manual clock no tick is due, each of which would be a batch.
+    topology.run(on=Spark(spark_session(), places=3, clock=ManualClock()))
     assert without_times(capsys.readouterr().out) == without_times(inline)
 
 

@@ -115,11 +115,17 @@ def progress_text(snapshot: Snapshot, before: Snapshot | None) -> str:
         f"{snapshot.tuples_in:,} in",
         f"{snapshot.tuples_out:,} out",
         f"{tuples / max(passed, 1e-9):,.0f}/s",
-        _batches(snapshot.batches),
-        percentiles(snapshot.latency),
+        *_times(snapshot),
         _errors(snapshot.errors),
     ]
     return "  ".join(part for part in parts if part)
+
+
+def _times(snapshot: Snapshot) -> list[str]:
+    """Write the percentiles; of batches, which are also counted, the median alone has room."""
+    if snapshot.batches and snapshot.latency:
+        return [_batches(snapshot.batches), f"p50 {milliseconds(snapshot.latency.p50)}"]
+    return [percentiles(snapshot.latency)]
 
 
 def summary_table(snapshot: Snapshot) -> Table:

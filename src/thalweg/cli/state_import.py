@@ -15,6 +15,7 @@ from thalweg.cli.state_files import Record, read_records
 from thalweg.cli.state_values import Values, key_from_json
 from thalweg.errors import ThalwegError, UsageError, explain, shorten
 from thalweg.keys import Key, canonical
+from thalweg.runtimes.spark.delivery import read_mark
 from thalweg.statelog.garbage import run_name
 from thalweg.statelog.keying import encode_keys, hash_keys
 from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
@@ -65,6 +66,8 @@ def import_file(version: Version, component: str, path: Path) -> tuple[Manifest,
         last,
         version=last.version + 1,
         runs=[[*there, *refs] for there in last.runs],
+        # What sinks have not been given yet is given to them by the next run.
+        staged=last.staged if read_mark(version.location) < last.version else [],
         notes={"imported": f"{count} keys of {component}"},
     )
     Manifests(version.location).commit(made)

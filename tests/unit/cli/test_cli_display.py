@@ -13,7 +13,7 @@ from rich.console import Console
 from thalweg.cli.live_line import LiveLine, PlainLines
 from thalweg.cli.running import Display, stop_on_interrupt
 from thalweg.cli.showing import progress_text, rows_table, totals_text
-from thalweg.events import Progress, RecordRefused, RunFinished
+from thalweg.events import Noticed, Progress, RecordRefused, RunFinished, RunStarted
 from thalweg.metrics import ComponentMetrics, Latency, Snapshot
 
 ERASE = "\r\x1b[2K"
@@ -137,6 +137,26 @@ def test_a_display_on_a_terminal_ends_with_the_summary() -> None:
     assert "raw 3" not in text
     assert "refused by 'numbers': 5 in all" in text
     assert text.endswith("stopped early, before the sources had ended\n")
+
+
+def test_the_first_batch_on_spark_is_explained_until_it_is_there() -> None:
+    console, file = terminal()
+    display = Display(console)
+    display.listen(RunStarted("words", "spark"))
+    display.listen(Progress(snapshot(3.0, 10)))
+    waiting = "the first batch: Spark starts its Python workers"
+    assert file.getvalue().startswith(f"words runs on spark\n{ERASE}{waiting}{ERASE}   3.0 s")
+    console, file = terminal()
+    Display(console).listen(RunStarted("words", "inline"))
+    assert file.getvalue() == "words runs on inline\n"
+
+
+def test_what_people_should_know_stays() -> None:
+    console, file = terminal()
+    display = Display(console)
+    display.listen(Progress(snapshot(1.0, 10)))
+    display.listen(Noticed("batch 3: attempt 1 failed"))
+    assert file.getvalue().endswith(f"{ERASE}batch 3: attempt 1 failed\n")
 
 
 def test_markup_in_what_users_say_is_shown_as_it_is() -> None:

@@ -90,6 +90,12 @@ def test_classes_of_the_file_can_be_looked_up_by_their_module(write: Write) -> N
     assert module.__name__ == "findable"
 
 
+def test_the_module_knows_its_file_so_that_its_code_can_be_shipped(write: Write) -> None:
+    target = write("shipped.py", "def f(): pass\nflow = make('a')")
+    load(target, {})
+    assert sys.modules["shipped"].__file__ == str(Path(target).resolve())
+
+
 def load_flow_class(target: str) -> type:
     load(target, {})
     found = sys.modules["findable"].flow.word

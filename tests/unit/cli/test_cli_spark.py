@@ -254,7 +254,7 @@ def test_batches_are_counted_and_timed() -> None:
     latency = Latency(0.25, 0.3, 2.0, 4)
     snapshot = Snapshot(2.0, (), 1000, 500, 0, latency, batches=4)
     times = "p50 250 ms  p95 300 ms  p99 2,000 ms"
-    assert progress_text(snapshot, None).strip().endswith(f"500/s  4 batches  {times}")
+    assert progress_text(snapshot, None).strip().endswith("500/s  4 batches  p50 250 ms")
     assert totals_text(snapshot).splitlines()[1] == f"4 batches, batch time {times}"
     one = Snapshot(2.0, (), 1000, 500, 0, latency, batches=1)
     assert totals_text(one).splitlines()[1] == f"1 batch, batch time {times}"

@@ -22,11 +22,13 @@ from thalweg.cli.app import app
 from thalweg.cli.state_values import Values, from_json, key_from_json, key_to_json, to_json
 from thalweg.codecs import ArrowCodec, Codec, MsgpackCodec
 from thalweg.keys import encode_key
+from thalweg.runtimes.spark.delivery import write_mark
 from thalweg.statelog import (
     ComponentMark,
     Location,
     Manifest,
     Manifests,
+    StagedRef,
     StateSettings,
     VersionedState,
     write_run,
@@ -255,6 +257,20 @@ def test_import_makes_a_new_version_and_keeps_the_rest(tmp_path: Path) -> None:
     assert made is not None
     assert (made.version, made.inputs, made.places) == (2, {"log": 1}, 2)
     assert good("get", tmp_path, "count", "b", "--version", 1) == "1\n"
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+def test_import_neither_repeats_nor_forgets_what_waits_for_sinks(
+    tmp_path: Path, delivered: bool
+) -> None:
+    location = commit(tmp_path, {"count": part({"a": 1})})
+    waiting = [StagedRef("out", 0, "staged/2", 1, 1, "")]
+    last = msgspec.structs.replace(Manifests(location).read(1), version=2, staged=waiting)
+    Manifests(location).commit(last)
+    write_mark(location, 2 if delivered else 1)
+    Path("in.jsonl").write_text('{"key": "a", "value": 5}')
+    good("import", tmp_path, "count", "in.jsonl")
+    assert Manifests(location).read(3).staged == ([] if delivered else waiting)
 
 
 def test_a_large_import_makes_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

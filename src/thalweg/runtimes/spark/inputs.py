@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from thalweg.runtimes.spark.exchange import arrow_batches, descriptors
 from thalweg.runtimes.spark.program import Frame
 from thalweg.runtimes.spark.segments import Entry, Segment
+from thalweg.statelog.location import Location
 
 #: Name under which a manifest says how far the write-ahead log is committed.
 LOG = "log"
@@ -43,6 +45,10 @@ class BatchInput:
     tracked: bool = False
     ticks: frozenset[str] = frozenset()
     end: bool = False
+    #: Keeps the input in a folder of a location; None when there is nothing to keep.
+    save: Callable[[Location, str], None] | None = None
+    #: Serial numbers of its tuples, where it is known.
+    serials: range = range(0)
 
 
 def from_entry(context: SparkContext, entry: Entry, places: int) -> BatchInput:
@@ -54,7 +60,13 @@ def from_entry(context: SparkContext, entry: Entry, places: int) -> BatchInput:
         rdd=(lambda: descriptors(context, payloads, places)) if payloads else None,
         inputs={LOG: entry.number},
         tracked=any(segment.tracked for segment in entry.segments),
+        save=partial(_save_entry, entry),
+        serials=range(entry.next_serial - entry.rows, entry.next_serial),
     )
+
+
+def _save_entry(entry: Entry, location: Location, folder: str) -> None:
+    location.write(f"{folder}/{entry.name.replace('/', '-')}", location.read(entry.name))
 
 
 def _slices(entry: Entry, segment: Segment, places: int) -> list[Entered]:
@@ -73,4 +85,9 @@ def from_frame(frame: DataFrame, component: str, number: int, clock: float) -> B
         rdd=lambda: arrow_batches(frame),
         frame=Frame(component, schema.serialize().to_pybytes()),
         inputs={component: number},
+        save=partial(_save_frame, frame),
     )
+
+
+def _save_frame(frame: DataFrame, location: Location, folder: str) -> None:
+    frame.write.mode("overwrite").parquet(f"{location.uri}/{folder}/rows.parquet")

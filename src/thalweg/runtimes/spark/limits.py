@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from thalweg.errors import UsageError, explain
+
+STOP, SET_ASIDE = "stop", "set-aside"
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -39,7 +43,12 @@ class Retries:
     backoff: float = 0.5
     most: float = 30.0
     #: What to do when all have failed: "stop", or "set-aside" the input and go on.
-    then: str = "stop"
+    then: str = STOP
+
+    def __post_init__(self) -> None:
+        if self.then not in (STOP, SET_ASIDE):
+            expected = f"{STOP!r} or {SET_ASIDE!r}"
+            raise UsageError(explain("Retries.then", expected=expected, got=repr(self.then)))
 
     def waits(self) -> Iterator[float]:
         """Give the seconds to wait before each further attempt."""

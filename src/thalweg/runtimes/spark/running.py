@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from thalweg.connectors.frames import SparkSource
+from thalweg.errors import ThalwegError
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import Result, Run
 from thalweg.runtimes.making import TaskMaker
@@ -17,6 +18,7 @@ from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.frames import Frames
 from thalweg.runtimes.spark.housekeeping import Housekeeping
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
+from thalweg.runtimes.spark.limits import SET_ASIDE
 from thalweg.runtimes.spark.planning import make_plan
 from thalweg.runtimes.spark.program import Program, Shipped, digest
 from thalweg.runtimes.spark.pump import Pump
@@ -114,12 +116,12 @@ class _Running:
             limits=self._settings.limits,
         )
         packed = pack(program)
-        sent = self._context.broadcast(packed)
+        self._sent = self._context.broadcast(packed)
         manifests = Manifests(self.location)
         return Batches(
             context=self._context,
             program=program,
-            shipped=Shipped(digest(packed), sent),
+            shipped=Shipped(digest(packed), self._sent),
             manifests=manifests,
             manifest=begin_with(manifests, self._plan, self._settings.seed, self._notice),
             retries=self._settings.retries,
@@ -152,6 +154,7 @@ class _Running:
             self._frames.stop()
             if ended or self._folder is not None:
                 self._end()
+            self._pump.give_up()
         except BaseException as error:
             for other in self._close():
                 error.add_note(f"while closing: {other}")
@@ -162,6 +165,7 @@ class _Running:
 
     def _close(self) -> list[Exception]:
         self._housekeeping.close()
+        self._sent.destroy()
         return [*self._frames.close(), *self._pump.close(), *self._delivery.close()]
 
     def _notice(self, text: str) -> None:
@@ -196,45 +200,64 @@ class _Running:
 
     def _run_entry(self, entry: Entry) -> None:
         hit("after segment")
+        begin = self._clock.now()
         with self._lock:
-            taken = from_entry(self._context, entry, self._plan.places)
-            ticks = self._ticks.due(taken.clock)
-            done = self._batches.run(replace(taken, ticks=ticks))
-            failed = self._after(done, taken.tracked, ticks)
+            failed = self._run_batch(from_entry(self._context, entry, self._plan.places))
         self._pump.committed([entry.number], failed)
+        self._clock.sleep(max(0.0, begin + self._settings.interval - self._clock.now()))
 
     def _on_frame(self, taken: BatchInput) -> None:
         """Run a batch that Structured Streaming drives, unless it was committed before."""
         with self._lock:
             (component, number), *_ = taken.inputs.items()
             if number > self._batches.manifest.inputs.get(component, -1):
-                ticks = self._ticks.due(taken.clock)
-                self._after(self._batches.run(replace(taken, ticks=ticks)), False, ticks)
+                self._run_batch(taken)
 
     def _fire_ticks(self) -> bool:
         with self._lock:
             now = self._clock.now()
-            ticks = self._ticks.due(now)
-            if ticks:
-                self._after(self._batches.run(BatchInput(clock=now, ticks=ticks)), False, ticks)
-            return bool(ticks)
+            if self._ticks.wait(now) > 0:
+                return False
+            self._run_batch(BatchInput(clock=now))
+            return True
 
     def _end(self) -> None:
         with self._lock:
-            taken = BatchInput(clock=self._clock.now(), end=True)
-            self._after(self._batches.run(taken), False, frozenset())
+            self._run_batch(BatchInput(clock=self._clock.now(), end=True))
             self._delivery.end()
-        self._pump.give_up()
 
-    def _after(self, done: Done, tracked: bool, ticks: frozenset[str]) -> set[int]:
+    def _run_batch(self, taken: BatchInput) -> set[int]:
+        """Run a batch with the ticks that are due; gives the serials of tuples that failed."""
+        taken = replace(taken, ticks=frozenset() if taken.end else self._ticks.due(taken.clock))
+        try:
+            done = self._batches.run(taken)
+        except CorruptRun:
+            raise
+        except ThalwegError as error:
+            if self._settings.retries.then != SET_ASIDE or taken.save is None:
+                raise
+            return self._set_aside(taken, error)
+        return self._after(done, taken)
+
+    def _set_aside(self, taken: BatchInput, error: ThalwegError) -> set[int]:
+        """Keep the input of a batch that cannot be processed, and go on behind it."""
+        assert taken.save is not None  # noqa: S101 (the caller has looked)
+        folder = f"set-aside/{self._batches.manifest.version + 1:012}"
+        taken.save(self.location, folder)
+        self._batches.skip(taken, str(error))
+        self._housekeeping.after(self._batches.manifest)
+        self._notice(f"{error}\n  its input was set aside in {self.location.uri}/{folder}")
+        return set(taken.serials)
+
+    def _after(self, done: Done, taken: BatchInput) -> set[int]:
         """Deliver and report what a batch has committed; gives the serials of what failed."""
         failed = {serial for note in done.notes for serial in note.failed}
-        failed |= self._delivery.deliver(done.manifest, tracked)
+        failed |= self._delivery.deliver(done.manifest, taken.tracked)
         if done.manifest.staged and self._folder is None:
             hit("before delivery mark")
             write_mark(self.location, done.manifest.version)
         self._housekeeping.after(done.manifest)
-        self._delivery.tick(ticks)
+        self._delivery.tick(taken.ticks)
         self._totals.add(done.notes, done.seconds)
         for note in done.notes:
             for refused in note.refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from thalweg.clock import Clock, SystemClock, seconds
+from thalweg.clock import Clock, WallClock, seconds
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
 from thalweg.runtimes.spark.limits import Limits, Retries
@@ -35,7 +35,7 @@ class SparkSettings:
     state: str | None = None
     #: Whether tuples for the sender's own place skip the exchange.
     fuse: bool = True
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock = field(default_factory=WallClock)
     seed: int = 0
     key_groups: int = KEY_GROUPS
     pump: PumpSettings = field(default_factory=PumpSettings)
