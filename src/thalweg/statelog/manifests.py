@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from thalweg.errors import StateError, explain
+from thalweg.hashing import KEY_GROUPS
 from thalweg.statelog.location import Location, MissingObject
 from thalweg.statelog.runs import RunRef, checksum_of
 
@@ -56,6 +57,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     watermark: float | None
     places: int
+    key_groups: int = KEY_GROUPS
     #: The runs of each place, oldest first.
     runs: list[list[RunRef]]
     #: How far each source is committed.

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.errors import StateError, explain
-from thalweg.hashing import KEY_GROUPS, Hashes, hash_key
+from thalweg.hashing import Hashes, hash_key
 from thalweg.keys import Key, encode_key
 from thalweg.routing.table import RoutingTable
 from thalweg.statelog.location import Location
@@ -59,7 +59,6 @@ class Version:
     location: Location
     manifest: Manifest
     runs: Runs = field(default_factory=Runs)
-    key_groups: int = KEY_GROUPS
 
     def components(self) -> dict[str, list[str]]:
         """Give the components that have state here, with the names of that state."""
@@ -129,7 +128,7 @@ class Version:
         return [part for run in opened if (part := run.part(name)) is not None]
 
     def _owned_by(self, place: int, degree: int) -> Owns:
-        table, places = RoutingTable.even(degree, self.key_groups), self.manifest.places
+        table, places = RoutingTable.even(degree, self.manifest.key_groups), self.manifest.places
 
         def owns(hashes: Hashes) -> Mask:
             return table.places_of(hashes) % places == place

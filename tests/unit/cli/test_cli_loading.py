@@ -91,7 +91,7 @@ def test_classes_of_the_file_can_be_looked_up_by_their_module(write: Write) -> N
 
 
 def test_the_module_knows_its_file_so_that_its_code_can_be_shipped(write: Write) -> None:
-    target = write("shipped.py", "def f(): pass\nflow = make('a')")
+    target = write("flow = make('a')", "shipped.py")
     load(target, {})
     assert sys.modules["shipped"].__file__ == str(Path(target).resolve())
 

@@ -147,6 +147,7 @@ class Batches:
             seed=facts.seed,
             watermark=last.watermark,
             places=plan.places,
+            key_groups=self.program.key_groups,
             runs=runs,
             inputs={**last.inputs, **taken.inputs},
             topology=marks_of(plan.topology),

@@ -123,7 +123,7 @@ class _Running:
             program=program,
             shipped=Shipped(digest(packed), self._sent),
             manifests=manifests,
-            manifest=begin_with(manifests, self._plan, self._settings.seed, self._notice),
+            manifest=begin_with(manifests, self._plan, self._settings, self._notice),
             retries=self._settings.retries,
             notice=self._notice,
         )

@@ -204,7 +204,8 @@ class StageWork:
         task = self._tasks.get(component, number)
         input_ = component.inputs[index]
         task.bind(origin=block.origin, key=input_.key)
-        if component.kind is Kind.KEYED and input_.key:
+        # Vectorised bolts ask for all their keys at once; for others that is done here.
+        if isinstance(task, BoltTask) and component.kind is Kind.KEYED and input_.key:
             self._stores.prefetch(component, number, [block.batch.column(n) for n in input_.key])
         counts = self._tasks.counts_of(component.name)
         counts.received[number] = counts.received.get(number, 0) + len(block)

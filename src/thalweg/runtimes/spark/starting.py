@@ -19,6 +19,7 @@ from thalweg.runtimes.spark.exchange import collect, descriptors, exhaust, run_a
 from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.marks import changes, marks_of
 from thalweg.runtimes.spark.planning import Plan
+from thalweg.runtimes.spark.settings import SparkSettings
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests
 from thalweg.statelog.runs import CorruptRun, RunRef, Runs
@@ -26,7 +27,7 @@ from thalweg.version import __version__
 
 
 def begin_with(
-    manifests: Manifests, plan: Plan, seed: int, notice: Callable[[str], None]
+    manifests: Manifests, plan: Plan, settings: SparkSettings, notice: Callable[[str], None]
 ) -> Manifest:
     """Find the version to go on from; raises when its topology is another one."""
     last = manifests.latest()
@@ -36,11 +37,16 @@ def begin_with(
             version=0,
             epoch=0,
             clock=0.0,
-            seed=seed,
+            seed=settings.seed,
             watermark=None,
             places=plan.places,
+            key_groups=settings.key_groups,
             runs=[[] for _ in range(plan.places)],
             topology=marks,
+        )
+    if last.key_groups != settings.key_groups:
+        raise StateError(
+            explain("key_groups", "checkpoint", f"{last.key_groups}", f"{settings.key_groups}")
         )
     for line in changes(last.topology, marks):
         notice(line)

@@ -1,0 +1,123 @@
+"""A run with durable state that tests interrupt; told what to do by a file of JSON.
+
+What it must come to is in ``expectations.py``, worked out without Thalweg.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import thalweg as tw
+from thalweg.runtimes.spark.limits import Limits, Retries
+from thalweg.runtimes.spark.pump import PumpSettings
+
+FIELDS = {"n": int, "word": str, "tag": str}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to run, and where."""
+
+    folder: str
+    rows: int
+    master: str = "local[2]"
+    places: int = 2
+    #: Rows per batch.
+    batch: int = 50
+    #: Whether the rows come from Structured Streaming, which reads them from files.
+    frame: bool = False
+    config: dict[str, str] = field(default_factory=dict)
+    runs: int = 3
+    versions: int = 4
+    #: Whether the sink lets a waiting failpoint go on once it has been given something.
+    release: bool = False
+
+
+def row(n: int) -> tuple[int, str, str]:
+    """Give the n-th row of the input."""
+    return n, f"w{n * 7919 % 23}", f"t{n % 11}"
+
+
+def link(value: int, n: int) -> int:
+    """Give the next value of a chain: it tells lost, repeated and swapped rows."""
+    return (value * 31 + n) % 1_000_003
+
+
+def build(job: Job) -> tw.Flow:
+    """Two keyed tallies in a row, a chain in order of its key, a table and a file."""
+    folder = Path(job.folder)
+    flow = tw.Flow("interrupted")
+    rows = flow.source("rows", source(job), fields=None if job.frame else FIELDS)
+    tallied = rows.tally("by_word", key="word").tally("by_tag", key="tag")
+    tallied.sink("kept", tw.to_table(folder / "kept"))
+    rows.key_by("word").scan(0, link, into="value").sink("out", tw.call(writer(job)))
+    return flow
+
+
+def source(job: Job) -> Any:
+    """Give the rows: from here, or from files that Structured Streaming reads one by one."""
+    if not job.frame:
+        return tw.items(partial(map, row, range(job.rows)))
+    schema = "n bigint, word string, tag string"
+    folder = f"{job.folder}/input"
+    return tw.spark_source(
+        lambda spark: spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(folder)
+    )
+
+
+def writer(job: Job) -> Any:
+    """Write each tuple as one line; one system call, so that a line is there or not."""
+    path, go = f"{job.folder}/out.jsonl", Path(job.folder, "failpoints", "go")
+
+    def write(t: Any) -> None:
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.write(file, json.dumps([t.n, t.word, t.value]).encode() + b"\n")
+        os.close(file)
+        if job.release:
+            go.touch()
+
+    return write
+
+
+def runtime(job: Job, session: Any = None) -> tw.Spark:
+    """Give a runtime whose state outlives the process."""
+    where: dict[str, Any] = {"master": job.master, "config": job.config}
+    if job.frame:
+        where |= {"checkpoint": f"{job.folder}/checkpoint", "trigger": "available-now"}
+    return tw.Spark(
+        **(where if session is None else where | {"session": session}),
+        places=job.places,
+        state=f"{job.folder}/state",
+        pump=PumpSettings(rows=job.batch, block_rows=job.batch, seconds=60.0),
+        limits=Limits(runs=job.runs, versions=job.versions),
+        retries=Retries(backoff=0.01),
+    )
+
+
+def run(job: Job, session: Any = None) -> dict[str, dict[str, int]]:
+    """Run to the end, and give the tables."""
+    result = build(job).run(on=runtime(job, session))
+    return {name: dict(result.table(name)) for name in ("by_word", "by_tag")}
+
+
+def main() -> None:
+    """Run the job that a file describes, and write its tables beside it."""
+    path = Path(sys.argv[1])
+    job = msgspec.json.decode(path.read_bytes(), type=Job)
+    failpoints = path.parent / "failpoints"
+    failpoints.mkdir(exist_ok=True)
+    (failpoints / "driver").write_text(str(os.getpid()))
+    tables = run(job)
+    (path.parent / "tables.json").write_text(json.dumps(tables))
+
+
+if __name__ == "__main__":
+    main()
