@@ -1,0 +1,119 @@
+"""Starts the program, lets it be killed, starts it again, and compares what it came to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from program import Job, link, row
+
+import thalweg as tw
+
+KILLED = -9
+#: Seconds after which a process counts as hung; only a broken run takes that long.
+WATCHDOG = 600
+
+
+def arm(job: Job, *lines: str) -> Path:
+    """Arm failpoints; gives their folder."""
+    folder = Path(job.folder, "failpoints")
+    folder.mkdir(exist_ok=True)
+    (folder / "armed").write_text("\n".join(lines))
+    return folder
+
+
+def failures(job: Job) -> set[str]:
+    """Name the failures that have happened so far."""
+    return {path.name for path in Path(job.folder, "failpoints").iterdir() if ":" in path.name}
+
+
+def start(job: Job) -> int:
+    """Run the program in a process of its own until it ends; gives its exit code."""
+    folder = Path(job.folder)
+    (folder / "job.json").write_text(json.dumps(asdict(job)))
+    if job.frame:
+        write_input(job)
+    command = [sys.executable, str(Path(__file__).with_name("program.py")), "job.json"]
+    env = {**os.environ, "THALWEG_FAILPOINTS": str(folder / "failpoints"), "TMPDIR": str(folder)}
+    with open(folder / "log", "ab") as log:
+        done = subprocess.run(  # noqa: S603 (our own program)
+            command, cwd=folder, env=env, stdout=log, stderr=log, timeout=WATCHDOG, check=False
+        )
+    return done.returncode
+
+
+def run_until_done(job: Job) -> int:
+    """Start the program again and again until nobody kills it; gives how often it was killed."""
+    kills = 0
+    while (code := start(job)) != 0:
+        assert code == KILLED, Path(job.folder, "log").read_text()[-5000:]
+        kills += 1
+    return kills
+
+
+def write_input(job: Job) -> None:
+    """Write the rows as files, one per batch, for Structured Streaming to read."""
+    folder = Path(job.folder, "input")
+    folder.mkdir(exist_ok=True)
+    for first in range(0, job.rows, job.batch):
+        lines = [
+            json.dumps(dict(zip(("n", "word", "tag"), row(n), strict=True)))
+            for n in range(first, min(first + job.batch, job.rows))
+        ]
+        path = folder / f"{first:06}.json"
+        if not path.exists():
+            path.write_text("\n".join(lines))
+            os.utime(path, (1_700_000_000 + first, 1_700_000_000 + first))  # read in this order
+
+
+# --- what must come out -------------------------------------------------------------------------
+
+
+def expected_tables(rows: Iterable[int]) -> dict[str, dict[str, int]]:
+    """Count without Thalweg."""
+    words, tags = zip(*(row(n)[1:] for n in rows), strict=True)
+    return {"by_word": dict(Counter(words)), "by_tag": dict(Counter(tags))}
+
+
+def expected_lines(rows: Iterable[int]) -> Counter[tuple[Any, ...]]:
+    """Compute the chain of each word without Thalweg."""
+    values: Counter[str] = Counter()
+    lines: Counter[tuple[Any, ...]] = Counter()
+    for n, word, _ in map(row, rows):
+        values[word] = link(values[word], n)
+        lines[n, word, values[word]] += 1
+    return lines
+
+
+def written_lines(job: Job) -> Counter[tuple[Any, ...]]:
+    """Read what the sink beside the driver wrote."""
+    lines = Path(job.folder, "out.jsonl").read_text().splitlines()
+    return Counter(tuple(json.loads(line)) for line in lines)
+
+
+def check(job: Job, tables: dict[str, dict[str, int]], repeated: int = 0) -> None:
+    """Compare tables, the table sink and the file with those of an undisturbed run.
+
+    A sink that is not a table may be given the last batch again after a crash; ``repeated`` says
+    how many rows that must be. What it is given again is the same.
+    """
+    every = range(job.rows)
+    assert tables == expected_tables(every)
+    kept = tw.read_table(Path(job.folder, "kept"), verify=True).to_table().to_pylist()
+    assert Counter(tuple(found.values()) for found in kept) == Counter(map(row, every))
+    lines = written_lines(job)
+    assert set(lines) == set(expected_lines(every))
+    assert lines.total() - len(lines) == repeated
+
+
+def tables_of(job: Job) -> dict[str, dict[str, int]]:
+    """Read the tables that the program wrote down."""
+    found: dict[str, dict[str, int]] = json.loads(Path(job.folder, "tables.json").read_text())
+    return found
