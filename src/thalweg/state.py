@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from thalweg.clock import Clock
 from thalweg.codecs import Codec, MsgpackCodec
 from thalweg.errors import StateError, explain
 from thalweg.hashing import KEY_GROUPS, hash_key
@@ -110,6 +111,85 @@ class MemoryState:
         self._values.clear()
         for data in snapshot.values():
             self.load(unpack(data))
+
+
+class ExpiringState(MemoryState):
+    """Forgets a key when it has not been written for ``ttl`` seconds.
+
+    >>> from thalweg.clock import ManualClock
+    >>> clock = ManualClock()
+    >>> state = ExpiringState(clock, ttl=10)
+    >>> state.put("eu", 1); clock.advance(10); state.get("eu")
+    1
+    >>> clock.advance(1); state.get("eu") is None, len(state)
+    (True, 0)
+    """
+
+    __slots__ = ("_clock", "_ttl", "_written")
+
+    def __init__(
+        self, clock: Clock, ttl: float, codec: Codec | None = None, groups: int = KEY_GROUPS
+    ) -> None:
+        super().__init__(codec, groups)
+        self._clock, self._ttl = clock, ttl
+        #: When each key was written last, the oldest first.
+        self._written: dict[Key, float] = {}
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """Give the value of a key."""
+        self._forget()
+        return super().get(key, default)
+
+    def put(self, key: Key, value: Any) -> None:
+        """Set the value of a key."""
+        self._note([canonical(key)])
+        super().put(key, value)
+
+    def get_many(self, keys: Iterable[Key]) -> dict[Key, Any]:
+        """Give the values of those keys that have one."""
+        self._forget()
+        return super().get_many(keys)
+
+    def put_many(self, values: Mapping[Key, Any]) -> None:
+        """Set many values."""
+        self._note(values)
+        super().put_many(values)
+
+    def working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
+        """Give a dictionary to work on; these keys count as written."""
+        self._forget()
+        self._note(keys)
+        return super().working(keys)
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """Go through all keys and values."""
+        self._forget()
+        return super().items()
+
+    def __len__(self) -> int:
+        self._forget()
+        return super().__len__()
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Take in what :meth:`entries` wrote; it counts as written now."""
+        taken = list(entries)
+        super().load(taken)
+        self._note(decode_key(key) for key, _ in taken)
+
+    def _note(self, keys: Iterable[Key]) -> None:
+        now = self._clock.now()
+        for key in keys:
+            self._written.pop(key, None)  # so that it stands at the end
+            self._written[key] = now
+
+    def _forget(self) -> None:
+        limit = self._clock.now() - self._ttl
+        while self._written:
+            key = next(iter(self._written))
+            if self._written[key] >= limit:
+                return
+            del self._written[key]
+            self._values.pop(key, None)
 
 
 def pack(entries: list[Entry]) -> bytes:

@@ -92,11 +92,11 @@ class Watch:
 
     def look(self, batch: int) -> dict[str, float]:
         """Measure disk, heap and resident memory."""
-        files = [path for path in self.state.rglob("*") if path.is_file()]
+        sizes = [_size(path) for path in self.state.rglob("*")]
         return {
             "batch": batch,
-            "objects": len(files),
-            "disk_mb": sum(path.stat().st_size for path in files) / 1e6,
+            "objects": len([size for size in sizes if size]),
+            "disk_mb": sum(sizes) / 1e6,
             "heap_mb": self.java(),
             "rss_mb": _resident() / 1e6,
         }
@@ -189,6 +189,14 @@ def _long(state: Path, sizes: Sizes) -> dict[str, Any]:
         watch = Watch(state, _heap(session), every=max(1, sizes.long_batches // 20))
         _run(state, Keys(sizes.few_keys, sizes.long_batches, sizes.long_rows), watch, session)
     return {"seen": watch.seen, "first": watch.seen[1], "last": watch.seen[-1]}
+
+
+def _size(path: Path) -> int:
+    """Give the size of a file; nothing for folders, and for files deleted meanwhile."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:
+        return 0
 
 
 def _heap(session: Any) -> Callable[[], float]:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
-import re
-import shutil
-import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from thalweg.errors import UsageError, explain
+from thalweg.runtimes.spark.reaching import check_installed, check_master
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.runtimes.spark.session import session_for
 from thalweg.statelog.location import Location
@@ -22,10 +17,6 @@ from thalweg.statelog.location import Location
 #: Java says so before it reads any setting; nobody needs to know.
 _NOISE = b"WARNING: Using incubator modules"
 _READER = "thalweg-stderr"
-#: Seconds for a master to answer; Spark itself would try for minutes.
-_PATIENCE = 3.0
-#: The oldest Java that Spark runs on.
-_JAVA = 17
 
 
 @contextmanager
@@ -42,66 +33,6 @@ def started(spark: Spark, name: str, say: Callable[[str], None]) -> Iterator[Spa
             session = stack.enter_context(making)
         stack.callback(hushed.set)  # workers that are sent home grumble
         yield replace(spark, session=session)
-
-
-def check_installed() -> None:
-    """Refuse to begin without PySpark, or without a Java that it can use."""
-    if importlib.util.find_spec("pyspark") is None:
-        hint = "pip install 'thalweg[spark]'"
-        raise UsageError(explain("Spark", expected="pyspark to be installed", hint=hint))
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
-    got = "none on PATH" if java is None else _too_old(java)
-    if home and java is None:
-        got = f"none at JAVA_HOME, which is {home}"
-    if got:
-        hint = "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
-        raise UsageError(explain("Java", "", f"version {_JAVA} or newer for Spark", got, hint))
-
-
-def _too_old(java: str) -> str:
-    """Say which version a Java is if it is too old for Spark; nothing if it will do."""
-    asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 (the user's own Java)
-    found = re.search(r' version "(?:1\.)?(\d+)', asked.stderr)
-    return f"version {found[1]} ({java})" if found and int(found[1]) < _JAVA else ""
-
-
-def check_master(master: str) -> None:
-    """Refuse a master that is none, or a standalone one that nobody answers for."""
-    if not re.fullmatch(r"local(\[.+\])?|local-cluster\[.+\]|yarn|\w+://.+", master):
-        expected = "one such as local[4], spark://HOST:PORT, yarn or k8s://..."
-        raise UsageError(explain(f"Spark master {master!r}", expected=expected))
-    addresses = standalone_addresses(master)
-    reasons = [reason for host, port in addresses if (reason := _unreachable(host, port))]
-    if addresses and len(reasons) == len(addresses):
-        hint = "is the address right, and does the master run?"
-        subject = f"Spark master {master!r}"
-        raise UsageError(explain(subject, "", "a master that answers", reasons[0], hint))
-
-
-def standalone_addresses(master: str) -> list[tuple[str, int]]:
-    """Read the addresses of a standalone master; there are several where one stands by.
-
-    >>> standalone_addresses("spark://a:7077,b:7078"), standalone_addresses("local[2]")
-    ([('a', 7077), ('b', 7078)], [])
-    """
-    found = re.fullmatch(r"spark://(.+)", master)
-    pairs = [part.rpartition(":") for part in found[1].split(",")] if found else []
-    if not all(host and port.isdecimal() for host, _, port in pairs):
-        expected = "spark://HOST:PORT, as in spark://localhost:7077"
-        raise UsageError(explain(f"Spark master {master!r}", expected=expected))
-    return [(host.strip("[]"), int(port)) for host, _, port in pairs]
-
-
-def _unreachable(host: str, port: int) -> str:
-    """Say why an address cannot be reached; nothing if it can."""
-    try:
-        with socket.create_connection((host, port), _PATIENCE):
-            return ""
-    except TimeoutError:
-        return f"no answer within {_PATIENCE:.0f} s"
-    except (OSError, OverflowError) as error:
-        return getattr(error, "strerror", None) or str(error)
 
 
 @contextmanager

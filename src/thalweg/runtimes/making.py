@@ -15,7 +15,7 @@ from thalweg.runtimes.block_tasks import AnyBoltTask, make_bolt_task
 from thalweg.runtimes.refusals import Lines, Refusals
 from thalweg.runtimes.spout_tasks import AnySpoutTask, make_spout_task
 from thalweg.schemas import Shape
-from thalweg.state import MemoryState
+from thalweg.state import ExpiringState, MemoryState
 from thalweg.topology import Component, Topology
 
 Shapes = Mapping[str, Shape]
@@ -101,4 +101,7 @@ class TaskMaker:
     def _memory(self, component: Component) -> MemoryState | None:
         if component.kind is Kind.STATELESS:
             return None
-        return MemoryState(codec_of(component), self.key_groups)
+        codec, ttl = codec_of(component), component.options.ttl
+        if ttl is not None:
+            return ExpiringState(self.clock, ttl, codec, self.key_groups)
+        return MemoryState(codec, self.key_groups)

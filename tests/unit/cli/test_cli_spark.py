@@ -21,9 +21,10 @@ from thalweg.cli import running, spark_session
 from thalweg.cli.app import app
 from thalweg.cli.showing import progress_text, totals_text
 from thalweg.cli.spark_options import SparkOptions
-from thalweg.cli.spark_session import check_master, standalone_addresses, without_noise
+from thalweg.cli.spark_session import without_noise
 from thalweg.errors import UsageError
 from thalweg.metrics import Latency, Snapshot
+from thalweg.runtimes.spark.reaching import check_master, standalone_addresses
 from thalweg.runtimes.spark.runtime import Spark
 
 PROGRAM = """

@@ -35,9 +35,21 @@ class Frames:
             frame = component.body.frame(session)
             frame = _with_fields(frame, component)
             if frame.isStreaming:
+                self._check_durable(component)
                 self._queries.append(self._stream(frame, component))
             else:
                 self._take(from_frame(frame, component.name, 0, self._settings.clock.now()))
+
+    def _check_durable(self, component: Component) -> None:
+        """Refuse to keep offsets without state, or state without offsets: they would part."""
+        if (self._settings.checkpoint is None) != (self._settings.state is None):
+            raise UsageError(
+                explain(
+                    f"streaming source {component.name!r}",
+                    expected="both checkpoint and state, or neither",
+                    got="only checkpoint" if self._settings.checkpoint else "only state",
+                )
+            )
 
     def _stream(self, frame: Any, component: Component) -> Any:
         def run(batch: Any, number: int) -> None:

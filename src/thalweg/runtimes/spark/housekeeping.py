@@ -20,7 +20,7 @@ from thalweg.runtimes.spark.exchange import collect, descriptors, run_at
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.planning import state_name
-from thalweg.runtimes.spark.program import Program, Shipped, opened
+from thalweg.runtimes.spark.program import Program, Shipped
 from thalweg.runtimes.spark.segments import SegmentLog
 from thalweg.statelog.compaction import CompactionLimits, Merge, Trim, compact, plan, replaced
 from thalweg.statelog.garbage import garbage, needed, run_name
@@ -151,7 +151,7 @@ def run_merges(
         hit("during compaction")
         name = run_name(merging.merge.refs[-1].last, merging.place, uuid.uuid4().hex)
         trim = _trim(program, merging, clock)
-        run = compact(program.location, opened, merging.merge, name, trim)
+        run = compact(program.location, program.opened, merging.merge, name, trim)
         yield msgspec.msgpack.encode(Merged(merging.place, merging.merge, run))
 
 

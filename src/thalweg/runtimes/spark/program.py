@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pyspark import Broadcast
@@ -37,6 +39,14 @@ class Program:
             for degree in {c.degree for c in self.plan.topology}
         }
         return {c.name: even[c.degree] for c in self.plan.topology}
+
+    @cached_property
+    def opened(self) -> Runs:
+        """Runs that this process has opened and verified; remote ones lie in Spark's folder."""
+        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+        if self.location.is_local or not folder:
+            return Runs()
+        return Runs(Path(folder) / "thalweg-runs" / f"{os.getpid()}")
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,8 @@ class Shipped:
     def program(self) -> Program:
         """Give the program, unpacked at most once per process."""
         if self.digest not in _programs:
-            _programs.clear()
+            while len(_programs) >= _PROGRAMS:
+                _programs.pop(next(iter(_programs)))
             _programs[self.digest] = unpack(self.packed.value)
         return _programs[self.digest]
 
@@ -89,6 +100,6 @@ def digest(packed: bytes) -> str:
     return hashlib.blake2b(packed, digest_size=16).hexdigest()
 
 
+# Topologies that run at the same time in one session share the workers.
+_PROGRAMS = 8
 _programs: dict[str, Any] = {}
-#: Runs that this process has opened and verified.
-opened = Runs()

@@ -189,10 +189,10 @@ class _Running:
             if entry is not None:
                 self._run_entry(entry)
                 continue
-            if self._fire_ticks():
-                continue
             if self._pump.finished and self._frames.ended:
                 return True
+            if self._fire_ticks():
+                continue
             if self._settings.trigger == AVAILABLE_NOW and self._frames.ended:
                 return False
             self._wait()
@@ -246,7 +246,7 @@ class _Running:
         taken.save(self.location, folder)
         self._batches.skip(taken, str(error))
         self._housekeeping.after(self._batches.manifest)
-        self._notice(f"{error}\n  its input was set aside in {self.location.uri}/{folder}")
+        self._notice(f"{error}\n  its input was set aside in {self.location}/{folder}")
         return set(taken.serials)
 
     def _after(self, done: Done, taken: BatchInput) -> set[int]:

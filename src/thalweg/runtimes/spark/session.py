@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from thalweg.errors import UsageError, explain
+from thalweg.runtimes.spark.reaching import check_installed, check_master
 
 #: Settings of a session of our own.
 DEFAULTS: Mapping[str, str] = {
@@ -59,12 +59,14 @@ def session_for(
 
 def make_session(master: str, name: str, settings: Mapping[str, str]) -> Any:
     """Make a session with settings that suit Thalweg."""
-    _check_java()
-    try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 (an extra: only for those who use it)
-    except ImportError as error:
-        hint = "pip install 'thalweg[spark]'"
-        raise UsageError(explain("Spark", expected="pyspark to be installed", hint=hint)) from error
+    check_installed()
+    check_master(master)
+    from pyspark import SparkContext  # noqa: PLC0415 (an extra: only for those who use it)
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (an extra: only for those who use it)
+
+    if SparkContext._active_spark_context is not None:
+        hint = "run on it: tw.Spark(session), or stop it first"
+        raise UsageError(explain("Spark", "", "no session in this process", "one", hint))
     local = master.startswith("local")
     if local:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -92,21 +94,6 @@ def _use_this_python(session: Any) -> None:
 def _log_file() -> str:
     found = resources.files("thalweg.runtimes.spark").joinpath("log4j2.properties")
     return f"file:{found}".replace(" ", "%20")
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if home and os.access(os.path.join(home, "bin", "java"), os.X_OK):
-        return
-    if not shutil.which("java"):
-        raise UsageError(
-            explain(
-                "Java",
-                expected="version 17 or newer for Spark",
-                got="none on PATH and no JAVA_HOME",
-                hint="on Debian or Ubuntu: apt-get install openjdk-17-jre-headless",
-            )
-        )
 
 
 def _no_session(master: str, error: Exception) -> UsageError:

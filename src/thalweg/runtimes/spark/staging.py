@@ -102,7 +102,7 @@ def read_staged(location: Location, ref: StagedRef) -> Iterator[pa.Buffer]:
     """Give the payloads of a staged object, after a look at its checksum."""
     data = location.read(ref.name)
     if data.size != ref.size or checksum_of(data) != ref.checksum:
-        subject = f"staged output {location.uri}/{ref.name}"
+        subject = f"staged output {location}/{ref.name}"
         expected = f"{ref.size} bytes with checksum {ref.checksum}"
         raise StateError(explain(subject, expected=expected, got=f"{data.size} other bytes"))
     start = 0

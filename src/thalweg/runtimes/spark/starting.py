@@ -138,7 +138,7 @@ def _check(greeting: Greeting, location: Location) -> None:
     if not greeting.sees:
         raise StateError(
             explain(
-                f"state location {location.uri} on host {greeting.host!r}",
+                f"state location {location} on host {greeting.host!r}",
                 expected="what the driver wrote there",
                 got="nothing",
                 hint="give a location that the driver and all hosts share",

@@ -12,7 +12,7 @@ from thalweg.hashing import Hashes
 from thalweg.runtimes.making import codec_of
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.planning import state_name
-from thalweg.runtimes.spark.program import Facts, Program, opened
+from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.statelog.garbage import run_name
 from thalweg.statelog.parts import Mask, Owns, merge
 from thalweg.statelog.runs import Run, RunRef, write_run
@@ -30,6 +30,7 @@ class Stores:
         self._program, self._facts, self._place = program, facts, place
         self._refs = facts.runs[place] if place < len(facts.runs) else ()
         self._runs: list[Run] | None = None
+        program.opened.keep_only(ref.name for refs in facts.runs for ref in refs)
         #: What earlier stages of this batch changed, by the name of the state and the stage.
         self._earlier: dict[str, list[tuple[int, pa.RecordBatch]]] = {}
         self._states: dict[tuple[str, int], VersionedState] = {}
@@ -86,9 +87,12 @@ class Stores:
     def _parts(self, name: str) -> list[pa.RecordBatch]:
         if self._runs is None:
             hit("during catch-up")
-            self._runs = [opened.open(self._program.location, ref) for ref in self._refs]
+            self._runs = [self._open(ref) for ref in self._refs]
         stored = [run.part(name) for run in self._runs]
         return [part for part in stored if part is not None] + _in_turn(self._earlier.get(name, []))
+
+    def _open(self, ref: RunRef) -> Run:
+        return self._program.opened.open(self._program.location, ref)
 
     def _owns(self, component: Component, task: int) -> Owns | None:
         """Tell a task's keys from those of others, where a run holds both."""

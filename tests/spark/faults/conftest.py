@@ -1,0 +1,32 @@
+"""Failpoints in the processes of the one Spark session."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sparksession import spark_session
+
+_VARIABLE = "THALWEG_FAILPOINTS"
+
+
+@pytest.fixture(scope="session")
+def _failpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give one folder for all tests: Spark keeps workers that have the same environment."""
+    return tmp_path_factory.mktemp("armed")
+
+
+@pytest.fixture
+def failing(_failpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a folder for a job whose failpoints count in this process and in Spark's workers."""
+    (tmp_path / "failpoints").symlink_to(_failpoints)
+    environment = spark_session().sparkContext.environment
+    environment[_VARIABLE] = str(_failpoints)
+    monkeypatch.setenv(_VARIABLE, str(_failpoints))
+    yield tmp_path
+    del environment[_VARIABLE]
+    shutil.rmtree(_failpoints)
+    _failpoints.mkdir()
