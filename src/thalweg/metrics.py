@@ -62,6 +62,8 @@ class Snapshot:
     pending: int = 0
     #: Committed micro-batches, where the runtime has them.
     batches: int = 0
+    #: Share of places that ran on the host of the batch before; None where there are no hosts.
+    stickiness: float | None = None
 
     def component(self, name: str) -> ComponentMetrics:
         """Find the metrics of a component."""

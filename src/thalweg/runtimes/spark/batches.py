@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
-from thalweg.errors import ThalwegError, explain
+from thalweg.errors import SchemaError, ThalwegError, explain
 from thalweg.runtimes.spark.exchange import collect, descriptors, exchange, remove_shuffles, run_at
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import BatchInput
@@ -169,11 +170,25 @@ def replace_notes(manifest: Manifest, notes: Mapping[str, Any]) -> Manifest:
 
 
 def _types(known: Mapping[str, str], notes: list[Note]) -> dict[str, str]:
-    found = dict(known)
+    """Add what tasks have learnt; where they learnt apart, the type that holds both."""
+    found = {name: [_schema(base64.b64decode(text))] for name, text in known.items()}
     for note in notes:
         for name, schema in note.types.items():
-            found.setdefault(name, base64.b64encode(schema).decode())
-    return found
+            found.setdefault(name, []).append(_schema(schema))
+    return {name: _unified(name, schemas) for name, schemas in found.items()}
+
+
+def _schema(data: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(data))
+
+
+def _unified(name: str, schemas: list[pa.Schema]) -> str:
+    try:
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
+    except pa.ArrowException as error:
+        hint = "declare the types of its fields"
+        raise SchemaError(explain(f"stream {name}", "", "one schema", str(error), hint)) from error
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
 def reason_of(error: Exception) -> str:

@@ -279,4 +279,5 @@ class _Running:
     def _snapshot(self) -> Any:
         self._totals.acked, self._totals.failed = self._pump.acked, self._pump.failed
         elapsed = self._clock.now() - self._start
-        return self._totals.snapshot(elapsed, self._batches.manifest)
+        pending = sum(entry.rows for entry in self._pump.pending())
+        return self._totals.snapshot(elapsed, self._batches.manifest, pending)

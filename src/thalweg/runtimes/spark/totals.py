@@ -34,12 +34,15 @@ class Totals:
         self.beside: list[Counter] = []
         self.batches = 0
         self.acked = self.failed = 0
+        self._hosts: dict[int, str] = {}
+        self._placed = self._stayed = 0
 
     def add(self, notes: Iterable[Note], seconds: float) -> None:
         """Take in the notes of a batch."""
         self.batches += 1
         self._latency.add([seconds])
         for note in notes:
+            self._place(note)
             for counts in note.counts:
                 total = self._totals[counts.component]
                 for task, rows in counts.received.items():
@@ -50,6 +53,14 @@ class Totals:
                 total.shuffled += counts.shuffled
                 total.shuffled_bytes += counts.shuffled_bytes
                 total.local += counts.local
+
+    def _place(self, note: Note) -> None:
+        """Count how often a place is where it was before."""
+        before = self._hosts.get(note.place)
+        if note.stage and before is not None:
+            self._placed += 1
+            self._stayed += before == note.host
+        self._hosts[note.place] = note.host
 
     def snapshot(self, elapsed: float, manifest: Manifest, pending: int = 0) -> Snapshot:
         """Show what there is so far."""
@@ -69,10 +80,12 @@ class Totals:
             failed=self.failed,
             pending=pending,
             batches=self.batches,
+            stickiness=self._stayed / self._placed if self._placed else None,
         )
 
     def _component(self, name: str, manifest: Manifest) -> ComponentMetrics:
         total = self._totals[name]
+        keys, size = _state_size(name, manifest)
         beside = [counter for counter in self.beside if counter.component == name]
         per_task = [total.received.get(task, 0) for task in range(total.degree)]
         for counter in beside:
@@ -88,14 +101,16 @@ class Totals:
             shuffled=total.shuffled,
             shuffled_bytes=total.shuffled_bytes,
             local=total.local,
-            state_keys=_state_keys(name, manifest),
+            state_keys=keys,
+            state_bytes=size,
         )
 
 
-def _state_keys(name: str, manifest: Manifest) -> int:
-    """Give an upper bound of a component's keys: a key counts once per run that holds it."""
-    found = 0
-    for refs in manifest.runs:
-        for ref in refs:
-            found += sum(n for part, n in ref.keys.items() if part.partition("#")[0] == name)
-    return found
+def _state_size(name: str, manifest: Manifest) -> tuple[int, int]:
+    """Give a component's keys and bytes; a key counts once per run that holds it."""
+    keys, size = 0, 0.0
+    for ref in (ref for refs in manifest.runs for ref in refs):
+        found = sum(n for part, n in ref.keys.items() if part.partition("#")[0] == name)
+        keys += found
+        size += ref.size * found / max(1, sum(ref.keys.values()))
+    return keys, round(size)
