@@ -43,11 +43,16 @@ def native(spark: SparkSession, folder: Path, store: str = ROCKSDB) -> list[floa
     return _timed(source(spark, folder).groupBy("k1").count(), folder, store)
 
 
-def tws(spark: SparkSession, folder: Path) -> list[float]:
-    """Count with ``transformWithStateInPandas``, one value state per key."""
+def tws(spark: SparkSession, folder: Path, one_call: bool = False) -> list[float]:
+    """Count with ``transformWithStateInPandas``, one value state per key.
+
+    As Spark's guide writes it: ``exists()``, then ``get()``. With ``one_call`` only the latter.
+    """
     need("google.protobuf", "transformWithState needs it: pip install 'protobuf>=6.33.5'")
     keyed = source(spark, folder).groupBy("k1")
-    counts = keyed.transformWithStateInPandas(_processor(), "k1 long, n long", "Update", "None")
+    counts = keyed.transformWithStateInPandas(
+        _processor(one_call), "k1 long, n long", "Update", "None"
+    )
     return _timed(counts, folder)
 
 
@@ -113,7 +118,7 @@ def _timed(counts: DataFrame, folder: Path, store: str = ROCKSDB) -> list[float]
     return batch_seconds(progress, rows_in(folder))
 
 
-def _processor() -> StatefulProcessor:
+def _processor(one_call: bool) -> StatefulProcessor:
     """Make the state's owner; here, so that workers get its code and need not import Thalweg."""
     import pandas as pd  # type: ignore[import-untyped] # noqa: PLC0415 (pandas has no types)
     from pyspark.sql.streaming.stateful_processor import (  # noqa: PLC0415 (optional)
@@ -125,7 +130,8 @@ def _processor() -> StatefulProcessor:
             self.count = handle.getValueState("count", "n long")
 
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-            before = self.count.get()
+            there = one_call or self.count.exists()
+            before = self.count.get() if there else None
             n = sum(len(frame) for frame in rows) + (before[0] if before else 0)
             self.count.update((n,))
             yield pd.DataFrame({"k1": [key[0]], "n": [n]})

@@ -115,6 +115,7 @@ CONTENDERS: Mapping[str, Contender] = {
     "native_rocksdb": Contender(partial(spark_peers.native, store=ROCKSDB)),
     "native_hdfs": Contender(partial(spark_peers.native, store=HDFS)),
     "apply": Contender(spark_peers.apply_in_pandas, slow=True),
+    "tws_one_call": Contender(partial(spark_peers.tws, one_call=True), slow=True),
     "tws": Contender(spark_peers.tws, slow=True),
 }
 
@@ -165,7 +166,7 @@ def summary(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     for kind, suffix in (("median", ""), ("best", "_best"), ("warm_median", "_warm")):
         times = {name: found[kind] for name, found in results.items() if kind in found}
         times["native"] = min(times["native_rocksdb"], times["native_hdfs"])
-        for peer in ("tws", "apply", "native"):
+        for peer in ("tws", "tws_one_call", "apply", "native"):
             if peer in times:
                 made[f"ours_vs_{peer}{suffix}"] = times[peer] / times["ours"]
         if "tws" in times:

@@ -1,0 +1,146 @@
+"""What ``exchange.py`` relies upon in Spark, below its public surface."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from sparksession import spark_session
+from thalweg.runtimes.spark.exchange import (
+    address,
+    arrow_batches,
+    collect,
+    descriptors,
+    exchange,
+    exhaust,
+    remove_shuffles,
+    run_at,
+)
+
+WATCHDOG = 60.0
+
+
+@pytest.fixture
+def context() -> Any:
+    return spark_session().sparkContext
+
+
+def as_they_are(_place: int, payloads: Iterable[Any]) -> Iterator[bytes]:
+    yield from payloads
+
+
+# --- DataFrames -----------------------------------------------------------------------------------
+
+
+def test_a_dataframe_comes_as_record_batches_with_the_same_rows() -> None:
+    frame = spark_session().createDataFrame(
+        [(n, f"w{n}" if n % 3 else None, [n, -n]) for n in range(1000)],
+        "n bigint, word string, pair array<bigint>",
+    )
+    schema = to_arrow_schema(frame.schema)
+    found = collect(run_at(arrow_batches(frame.repartition(3)), as_they_are))
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(data), schema) for data in found]
+    rows = pa.Table.from_batches(batches).to_pylist()
+    assert sorted(rows, key=lambda r: r["n"]) == [
+        row.asDict() for row in frame.orderBy("n").collect()
+    ]
+
+
+def test_a_dataframe_without_rows_gives_no_rows() -> None:
+    frame = spark_session().createDataFrame([], "n bigint")
+    schema = to_arrow_schema(frame.schema)
+    found = collect(run_at(arrow_batches(frame), as_they_are))
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(data), schema) for data in found]
+    assert sum(batch.num_rows for batch in batches) == 0
+
+
+# --- payloads -------------------------------------------------------------------------------------
+
+
+def test_few_payloads_come_as_they_are_and_none_makes_empty_partitions(context: Any) -> None:
+    payloads = [b"", b"a", b"\x00\xff" * 10]
+    assert collect(descriptors(context, payloads, 2)) == payloads
+    assert descriptors(context, payloads, 9).getNumPartitions() == 3
+    empty = run_at(descriptors(context, [], 4), lambda place, _: [str(place).encode()])
+    assert collect(empty) == [b"0", b"1", b"2", b"3"]
+
+
+SIZES = (0, 1, 7, 8, 65_536, 5 << 20, 0, 3)
+
+
+def send(places: int, sender: int, payloads: Iterable[bytes]) -> Iterator[bytes]:
+    """Send a payload of every size to every place, with sender and turn in front."""
+    exhaust(payloads)
+    for turn, size in enumerate(SIZES):
+        for place in range(places):
+            yield address(place)
+            yield bytes([sender, turn]) + bytes([place]) * size if size else b""
+
+
+def receive(place: int, payloads: Iterable[bytes]) -> Iterator[bytes]:
+    """Say what arrived: place, then sender, turn and size of each, or dots for empty ones."""
+    found = []
+    for payload in payloads:
+        data = bytes(payload)
+        whole = data[2:] == bytes([place]) * (len(data) - 2)
+        found.append(
+            f"{data[0]}:{data[1]}:{len(data) - 2}" if data and whole else "." if not data else "?"
+        )
+    yield f"{place} {' '.join(found)}".encode()
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_an_exchange_brings_every_payload_to_its_place_in_the_senders_order(
+    context: Any, places: int
+) -> None:
+    sent = run_at(descriptors(context, [], 2), partial(send, places))
+    last = run_at(exchange(sent, places), receive)
+    try:
+        found = [data.decode().split() for data in collect(last)]
+    finally:
+        remove_shuffles(last)
+    assert [int(place) for place, *_ in found] == list(range(places))
+    for _, *payloads in found:
+        assert payloads.count(".") == 2 * SIZES.count(0)
+        for sender in range(2):
+            of_sender = [p for p in payloads if p.startswith(f"{sender}:")]
+            sizes = [(turn, size) for turn, size in enumerate(SIZES) if size]
+            assert of_sender == [f"{sender}:{turn}:{size}" for turn, size in sizes]
+
+
+def test_exchanges_follow_one_another_in_one_job(context: Any) -> None:
+    def forward(place: int, payloads: Iterable[bytes]) -> Iterator[bytes]:
+        for payload in payloads:
+            yield address((place + 1) % 2)
+            yield bytes(payload) + str(place).encode()
+
+    rdd = run_at(descriptors(context, [b"a", b"b"], 2), forward)
+    last = run_at(exchange(run_at(exchange(rdd, 2), forward), 2), as_they_are)
+    try:
+        assert sorted(collect(last)) == [b"a01", b"b10"]
+    finally:
+        remove_shuffles(last)
+
+
+def test_the_files_of_an_exchange_are_removed(context: Any) -> None:
+    manager = context._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager()
+    folders = [Path(str(file)) for file in manager.localDirsString()]
+    before = shuffle_files(folders)
+    last = run_at(exchange(run_at(descriptors(context, [], 2), partial(send, 2)), 2), receive)
+    collect(last)
+    assert shuffle_files(folders) - before
+    remove_shuffles(last)
+    until = time.monotonic() + WATCHDOG
+    while shuffle_files(folders) - before:
+        assert time.monotonic() < until, "shuffle files are still there"
+
+
+def shuffle_files(folders: Iterable[Path]) -> set[Path]:
+    return {path for folder in folders for path in folder.rglob("shuffle_*")}
