@@ -21,6 +21,7 @@ from thalweg.execution import Run
 from thalweg.flow import Stream
 from thalweg.metrics import Snapshot
 from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.testing import ManualClock, run_inline
 from thalweg.topology import Topology
@@ -80,11 +81,12 @@ def inline(block_rows: int) -> Adapter:
     return run
 
 
-def spark(places: int) -> Adapter:
+def spark(places: int, limits: Limits | None = None) -> Adapter:
     """Run on Spark, with a manual clock and the one session of the test run."""
 
     def run(topology: Topology, inputs: Inputs, settings: Settings) -> Observed:
-        runtime = Spark(spark_session(), places=places, clock=ManualClock())
+        chosen = limits or Limits()
+        runtime = Spark(spark_session(), places=places, clock=ManualClock(), limits=chosen)
         told = Run(settings=settings.values)
         outcome = run_inline(topology, inputs, runtime=runtime, run=told, write_dead_letters=True)
         outputs = {name: [tuple(t) for t in rows] for name, rows in outcome.outputs.items()}
@@ -93,10 +95,18 @@ def spark(places: int) -> Adapter:
     return run
 
 
+NOT_ON_SPARK = frozenset([SAME_PROCESS, MEMORY])
+
 #: Every case runs on every one of these. Add a runtime here, and nowhere else.
 RUNTIMES: dict[str, RuntimeUnderTest] = {
     f"inline/{rows}-row-blocks": RuntimeUnderTest(inline(rows)) for rows in (1, 7, 10_000)
-} | {"spark/2-places": RuntimeUnderTest(spark(2), frozenset([SAME_PROCESS, MEMORY]))}
+} | {
+    "spark/2-places": RuntimeUnderTest(spark(2), NOT_ON_SPARK),
+    # Everything that can happen does: tuples skip exchanges, input spills, chunks are small.
+    "spark/3-places-with-small-limits": RuntimeUnderTest(
+        spark(3, Limits(fused_bytes=0, memory=2000, chunk_rows=4, runs=2)), NOT_ON_SPARK
+    ),
+}
 
 
 # --- cases -------------------------------------------------------------------------------------

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -10,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from sparksession import spark_session
@@ -28,8 +33,11 @@ WATCHDOG = 60.0
 
 
 @pytest.fixture
-def context() -> Any:
-    return spark_session().sparkContext
+def context() -> Iterator[Any]:
+    """Give Spark's context; functions of this module travel as code."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield spark_session().sparkContext
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 def as_they_are(_place: int, payloads: Iterable[Any]) -> Iterator[bytes]:
@@ -39,6 +47,7 @@ def as_they_are(_place: int, payloads: Iterable[Any]) -> Iterator[bytes]:
 # --- DataFrames -----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("context")
 def test_a_dataframe_comes_as_record_batches_with_the_same_rows() -> None:
     frame = spark_session().createDataFrame(
         [(n, f"w{n}" if n % 3 else None, [n, -n]) for n in range(1000)],
@@ -53,6 +62,7 @@ def test_a_dataframe_comes_as_record_batches_with_the_same_rows() -> None:
     ]
 
 
+@pytest.mark.usefixtures("context")
 def test_a_dataframe_without_rows_gives_no_rows() -> None:
     frame = spark_session().createDataFrame([], "n bigint")
     schema = to_arrow_schema(frame.schema)
@@ -130,17 +140,27 @@ def test_exchanges_follow_one_another_in_one_job(context: Any) -> None:
 
 
 def test_the_files_of_an_exchange_are_removed(context: Any) -> None:
-    manager = context._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager()
-    folders = [Path(str(file)) for file in manager.localDirsString()]
-    before = shuffle_files(folders)
-    last = run_at(exchange(run_at(descriptors(context, [], 2), partial(send, 2)), 2), receive)
-    collect(last)
-    assert shuffle_files(folders) - before
+    token = os.urandom(64)
+    sent = run_at(descriptors(context, [], 2), partial(send_to_all, token))
+    last = run_at(exchange(sent, 2), as_they_are)
+    assert collect(last) == [token] * 4
+    assert files_with(token)
     remove_shuffles(last)
     until = time.monotonic() + WATCHDOG
-    while shuffle_files(folders) - before:
-        assert time.monotonic() < until, "shuffle files are still there"
+    while files_with(token):
+        assert time.monotonic() < until, "the files of the exchange are still there"
 
 
-def shuffle_files(folders: Iterable[Path]) -> set[Path]:
-    return {path for folder in folders for path in folder.rglob("shuffle_*")}
+def send_to_all(payload: bytes, _place: int, payloads: Iterable[bytes]) -> Iterator[bytes]:
+    exhaust(payloads)
+    for place in range(2):
+        yield from (address(place), payload)
+
+
+def files_with(token: bytes) -> list[Path]:
+    """Find files of Spark's block managers that hold these bytes."""
+    found = []
+    for path in Path(tempfile.gettempdir()).glob("blockmgr-*/*/shuffle_*"):
+        with contextlib.suppress(FileNotFoundError):  # of a session that is cleaning up
+            found += [path] if token in path.read_bytes() else []
+    return found

@@ -24,8 +24,8 @@ def test_a_killed_driver_goes_on_where_it_was(points: list[str], tmp_path: Path)
     job = Job(folder=str(tmp_path), rows=360, batch=30)
     arm(job, *(f"{point}=kill driver@2,4,6" for point in points))
     kills = run_until_done(job)
-    assert len(failures(job)) == 3 * len(points)
-    assert kills == 3 * len(points)
+    assert failures(job) == {f"{p} {count}: kill driver" for p in points for count in (2, 4, 6)}
+    assert kills >= 3  # two workers may kill one driver
     check(job, tables_of(job), repeated=90 if "before delivery mark" in points else 0)
 
 
@@ -46,5 +46,6 @@ def test_structured_streaming_repeats_a_batch_that_is_committed_here_but_not_the
 ) -> None:
     job = Job(folder=str(tmp_path), rows=240, batch=30, frame=True)
     arm(job, "after manifest=kill driver@2,4,6", "after objects=kill driver@5")
-    assert run_until_done(job) == len(failures(job)) == 4
+    assert run_until_done(job) >= 3
+    assert len(failures(job)) == 4
     check(job, tables_of(job))
