@@ -106,8 +106,9 @@ def _to_plain(value: Any) -> Any:
         return _ext(_SET if type(value) is set else _FROZENSET, parts)
     if isinstance(value, dt.date | dt.time | dt.timedelta):
         return write_moment(value)
-    kind_name = "declare it" if dataclasses.is_dataclass(value) else "not a plain value"
-    raise TypeError(f"{type(value).__name__} is {kind_name}")  # noqa: EM102 (wrapped above)
+    name = type(value).__name__
+    advice = f"declare it: state_type = {name}" if dataclasses.is_dataclass(value) else "not plain"
+    raise TypeError(f"{name}: {advice}")  # noqa: EM102 (wrapped above)
 
 
 def _ext(code: int, parts: list[Any]) -> msgspec.msgpack.Ext:

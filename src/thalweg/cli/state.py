@@ -111,6 +111,9 @@ def import_state(
 @contextmanager
 def _opened(state: str, version: int | None) -> Iterator[Version]:
     location = Location.of(state)
+    inside = location.child("state")  # where --checkpoint puts it
+    if not versions_at(location) and versions_at(inside):
+        location = inside
     manifest = manifest_at(location, version)
     # Runs of other file systems are copied here, so that memory stays small.
     with tempfile.TemporaryDirectory(prefix="thalweg-state-") as cache:

@@ -58,6 +58,14 @@ class Location:
     def __repr__(self) -> str:
         return f"Location({str(self)!r})"
 
+    @property
+    def for_hadoop(self) -> str:
+        """The location as Hadoop, and so Spark's readers and writers, name it."""
+        folder = self.uri.partition("?")[0]
+        if folder.startswith("file://"):
+            return unquote(folder.removeprefix("file://"))
+        return f"s3a://{folder.removeprefix('s3://')}" if folder.startswith("s3://") else folder
+
     @classmethod
     def of(cls, place: str | os.PathLike[str]) -> Location:
         """Make a location of a path or a URI (``file://``, ``s3://``, ``hdfs://`` ...)."""

@@ -33,6 +33,8 @@ class ComponentMark(msgspec.Struct, frozen=True):
     #: Its codec in words.
     codec: str
     degree: int
+    #: Its grouping in words.
+    grouping: str = ""
 
 
 class StagedRef(msgspec.Struct, frozen=True):

@@ -37,11 +37,14 @@ def failures(job: Job) -> set[str]:
 def start(job: Job) -> int:
     """Run the program in a process of its own until it ends; gives its exit code."""
     folder = Path(job.folder)
-    (folder / "job.json").write_text(json.dumps(asdict(job)))
+    failpoints = str(folder / "failpoints")
+    config = {"spark.executorEnv.THALWEG_FAILPOINTS": failpoints, **job.config}
+    (folder / "job.json").write_text(json.dumps({**asdict(job), "config": config}))
     if job.frame:
         write_input(job)
     command = [sys.executable, str(Path(__file__).with_name("program.py")), "job.json"]
-    env = {**os.environ, "THALWEG_FAILPOINTS": str(folder / "failpoints"), "TMPDIR": str(folder)}
+    here = {"PYSPARK_PYTHON": sys.executable, "TMPDIR": str(folder)}
+    env = {**os.environ, "THALWEG_FAILPOINTS": failpoints, **here}
     with open(folder / "log", "ab") as log:
         done = subprocess.run(  # noqa: S603 (our own program)
             command, cwd=folder, env=env, stdout=log, stderr=log, timeout=WATCHDOG, check=False

@@ -37,8 +37,8 @@ class Job:
     config: dict[str, str] = field(default_factory=dict)
     runs: int = 3
     versions: int = 4
-    #: Whether the sink lets a waiting failpoint go on once it has been given something.
-    release: bool = False
+    #: Name of a failure that waits: it goes on when the sink is given something after it.
+    release: str = ""
 
 
 def row(n: int) -> tuple[int, str, str]:
@@ -55,7 +55,7 @@ def build(job: Job) -> tw.Flow:
     """Two keyed tallies in a row, a chain in order of its key, a table and a file."""
     folder = Path(job.folder)
     flow = tw.Flow("interrupted")
-    rows = flow.source("rows", source(job), fields=None if job.frame else FIELDS)
+    rows = flow.source("rows", source(job), fields=FIELDS)
     tallied = rows.tally("by_word", key="word").tally("by_tag", key="tag")
     tallied.sink("kept", tw.to_table(folder / "kept"))
     rows.key_by("word").scan(0, link, into="value").sink("out", tw.call(writer(job)))
@@ -75,14 +75,14 @@ def source(job: Job) -> Any:
 
 def writer(job: Job) -> Any:
     """Write each tuple as one line; one system call, so that a line is there or not."""
-    path, go = f"{job.folder}/out.jsonl", Path(job.folder, "failpoints", "go")
+    path, failpoints = f"{job.folder}/out.jsonl", Path(job.folder, "failpoints")
 
     def write(t: Any) -> None:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.write(file, json.dumps([t.n, t.word, t.value]).encode() + b"\n")
         os.close(file)
-        if job.release:
-            go.touch()
+        if job.release and (failpoints / job.release).exists():
+            (failpoints / "go").touch()
 
     return write
 

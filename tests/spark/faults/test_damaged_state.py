@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from killing import check, expected_tables, write_input, written_lines
+from killing import check, expected_tables, start, written_lines
 from program import Job, build, run, runtime
 
 import thalweg as tw
@@ -30,23 +31,16 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 
-def stopped_half_way(folder: Path, **options: Any) -> Job:
+def stopped_half_way(folder: Path) -> Job:
     """Run half of the input, as if the rest had not been written yet."""
-    job = Job(folder=str(folder), rows=240, batch=30, **options)
-    if job.frame:
-        write_input(replace(job, rows=120))
-        run(job, spark_session())
-        write_input(job)
-        return job
-    seen: list[Event] = []
-    stop = tw.execution.Run()
+    job = Job(folder=str(folder), rows=240, batch=30)
+    told = tw.execution.Run()
 
-    def listen(event: Event) -> None:
-        seen.append(event)
-        if len(written_lines(job)) >= 120 if (folder / "out.jsonl").exists() else False:
-            stop.stop.set()
+    def listen(_event: Event) -> None:
+        if (folder / "out.jsonl").exists() and len(written_lines(job)) >= 120:
+            told.stop.set()
 
-    runtime(job, spark_session()).run(build(job).build(), replace(stop, listen=listen))
+    runtime(job, spark_session()).run(build(job).build(), replace(told, listen=listen))
     assert 120 <= len(written_lines(job)) < 240
     return job
 
@@ -58,10 +52,9 @@ def latest(job: Job) -> Manifest:
 
 
 def newest_run(job: Job) -> Path:
-    """Find a run that the newest version has and the one before it has not."""
-    last = latest(job)
-    names = [ref.name for refs in last.runs for ref in refs if ref.last == last.version]
-    return Path(job.folder, "state", names[0])
+    """Find the run that was written last."""
+    refs = [ref for refs in latest(job).runs for ref in refs]
+    return Path(job.folder, "state", max(refs, key=lambda ref: ref.last).name)
 
 
 @pytest.mark.parametrize("damage", [flip, truncate, Path.unlink])
@@ -83,11 +76,14 @@ def test_a_damaged_run_is_made_again_from_the_log(
 
 
 def test_a_damaged_run_of_a_dataframe_source_is_named(tmp_path: Path) -> None:
-    job = stopped_half_way(tmp_path, frame=True)
+    job = Job(folder=str(tmp_path), rows=60, batch=30, frame=True)
+    assert start(job) == 0
     path = newest_run(job)
     flip(path)
-    with pytest.raises(tw.StateError, match=path.name):
-        run(job, spark_session())
+    assert start(replace(job, rows=90)) == 1
+    (error,) = re.findall(r"^thalweg\.\S+: .*", (tmp_path / "log").read_text(), re.MULTILINE)
+    assert "CorruptRun" in error
+    assert path.name in error
 
 
 @pytest.mark.parametrize("damage", [flip, truncate])
@@ -114,21 +110,31 @@ def test_an_entry_of_the_log_that_was_cut_off_is_asked_for_again(tmp_path: Path)
     check(job, run(job, spark_session()))
 
 
-def test_a_full_disk_is_told_and_nothing_is_committed_half(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    mounted = shutil.which("mount") and os.geteuid() == 0
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(state)]
-    if not mounted or subprocess.run(mount, check=False, capture_output=True).returncode:  # noqa: S603 (a fixed command)
-        pytest.skip("only root can mount a small file system")
-    try:
-        job = Job(folder=str(tmp_path), rows=24_000, batch=3_000)
+def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_space(tmp_path: Path) -> None:
+    job = Job(folder=str(tmp_path), rows=12_000, batch=3_000)
+    with small_disk(tmp_path / "state") as grow:
         with pytest.raises(tw.StateError, match="disk is full"):
             run(job, spark_session())
-        committed = [row for row, _ in enumerate(range(0))]
-        assert committed == []
+        grow()
+        check(job, run(job, spark_session()))
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Callable[[], None]]:
+    """Mount a file system with little space; gives a function that gives it more."""
+    folder.mkdir()
+    tmpfs = ["-t", "tmpfs", "none", str(folder)]
+    if os.geteuid() != 0 or not shutil.which("mount") or not mount("size=256k", *tmpfs):
+        pytest.skip("only root can mount a small file system")
+    try:
+        yield lambda: None if mount("remount,size=256m", str(folder)) else pytest.fail("remount")
     finally:
-        subprocess.run(["umount", "-l", str(state)], check=True)  # noqa: S603, S607 (a fixed command)
+        subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S603, S607 (as root)
+
+
+def mount(options: str, *words: str) -> bool:
+    command = ["mount", "-o", options, *words]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0  # noqa: S603 (as root)
 
 
 def test_a_state_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
@@ -137,7 +143,7 @@ def test_a_state_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
         run(Job(folder=str(tmp_path), rows=30), spark_session())
 
 
-def test_nothing_of_a_version_that_went_wrong_is_left_in_the_tables(tmp_path: Path) -> None:
+def test_objects_that_an_attempt_wrote_late_count_for_nothing(tmp_path: Path) -> None:
     job = stopped_half_way(tmp_path)
     state = tmp_path / "state"
     last = latest(job)

@@ -25,8 +25,16 @@ from thalweg.runtimes.spark.notes import Commit, Note, decode_commit
 from thalweg.runtimes.spark.program import Facts, Program, Shipped
 from thalweg.runtimes.spark.stage import StageWork
 from thalweg.runtimes.spark.watching import watched
-from thalweg.statelog.manifests import Manifest, Manifests
+from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
 from thalweg.statelog.runs import RunRef
+from thalweg.topology import Topology
+
+#: Key of a manifest's notes that says that all inputs had ended.
+ENDED = "ended"
+
+
+class GivenUp(ThalwegError):
+    """Spark could not finish a batch, however often it was tried."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +72,10 @@ class Batches:
         facts = self._facts(taken)
         commits, attempts = self._try(facts, taken)
         notes = [note for commit in commits for note in commit.notes]
-        for note in notes:
-            if note.failure is not None:
-                raise note.failure.error()
+        failures = [note for note in notes if note.failure is not None]
+        for note in sorted(failures, key=lambda note: note.stage):  # the first is the cause
+            assert note.failure is not None  # noqa: S101 (chosen above)
+            raise note.failure.error()
         hit("before manifest")
         manifest = self._next(facts, taken, commits, notes)
         self.manifests.commit(manifest)
@@ -151,10 +160,18 @@ class Batches:
             key_groups=self.program.key_groups,
             runs=runs,
             inputs={**last.inputs, **taken.inputs},
-            topology=marks_of(plan.topology),
+            topology=_marks(last, plan.topology),
+            notes={ENDED: True} if facts.end else {},
             types=_types(last.types, notes),
             staged=[ref for note in notes for ref in note.staged],
         )
+
+
+def _marks(last: Manifest, topology: Topology) -> dict[str, ComponentMark]:
+    """Describe the topology; components that are gone stay known while their state is there."""
+    held = {part.partition("#")[0] for refs in last.runs for ref in refs for part in ref.keys}
+    gone = {name: mark for name, mark in last.topology.items() if name in held}
+    return {**gone, **marks_of(topology)}
 
 
 def run_stage(
@@ -174,7 +191,10 @@ def _types(known: Mapping[str, str], notes: list[Note]) -> dict[str, str]:
     found = {name: [_schema(base64.b64decode(text))] for name, text in known.items()}
     for note in notes:
         for name, schema in note.types.items():
-            found.setdefault(name, []).append(_schema(schema))
+            learnt = _schema(schema)
+            before = found.get(name, [])
+            # Fields may have changed since: only what is still there counts.
+            found[name] = [*(s for s in before if s.names == learnt.names), learnt]
     return {name: _unified(name, schemas) for name, schemas in found.items()}
 
 
@@ -199,7 +219,7 @@ def reason_of(error: Exception) -> str:
     return (telling or lines or [type(error).__name__])[0][:500]
 
 
-def _given_up(facts: Facts, attempts: int, error: Exception) -> ThalwegError:
+def _given_up(facts: Facts, attempts: int, error: Exception) -> GivenUp:
     subject = f"batch {facts.version}"
     got = f"{attempts} failed attempts, the last one: {reason_of(error)}"
-    return ThalwegError(explain(subject, expected="Spark to finish its job", got=got))
+    return GivenUp(explain(subject, expected="Spark to finish its job", got=got))

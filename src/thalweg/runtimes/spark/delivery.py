@@ -15,12 +15,13 @@ from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.refusals import DeadLetters
 from thalweg.runtimes.spark.arrivals import in_any_order, in_order
+from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.staging import BLOCKS, LETTERS, StagedBatch, StagingSink, read_staged
 from thalweg.runtimes.spark.wire import unpack_block
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.statelog.location import Location, MissingObject
-from thalweg.statelog.manifests import Manifest, StagedRef
+from thalweg.statelog.manifests import Manifest, Manifests, StagedRef
 from thalweg.topology import Component
 
 
@@ -32,6 +33,7 @@ class Delivery:
         self.counters: dict[str, Counter] = {}
         self._tasks: dict[str, AnyBoltTask] = {}
         self._opened: list[AnyBoltTask] = []
+        self._replay = Replay(location)
         for name in plan.beside_driver:
             component = plan.topology.component(name)
             self.counters[name] = counter = Counter(name, 1)
@@ -55,8 +57,13 @@ class Delivery:
         return errors
 
     def deliver(self, manifest: Manifest, tracked: bool = False) -> set[int]:
-        """Give every sink what is staged for it; gives the serials of what failed there."""
+        """Give every sink what is staged for it; gives the serials of what failed there.
+
+        What they were given before the log was replayed they are not given again.
+        """
         failed: set[int] = set()
+        if self._replay.has_given(manifest):
+            return failed
         for name, task in self._tasks.items():
             refs = _of(manifest, BLOCKS, name)
             for index, block in self._arrivals(self._plan.topology.component(name), refs):
@@ -122,8 +129,12 @@ _MARK = "delivered"
 
 def read_mark(location: Location) -> int:
     """Give the last version that all sinks have been given."""
+    return _number(location, _MARK)
+
+
+def _number(location: Location, name: str) -> int:
     try:
-        text = location.read(_MARK).to_pybytes()
+        text = location.read(name).to_pybytes()
     except MissingObject:
         return 0
     return int(text) if text.isdigit() else 0
@@ -132,6 +143,35 @@ def read_mark(location: Location) -> int:
 def write_mark(location: Location, version: int) -> None:
     """Note that all sinks have been given a version."""
     location.write(_MARK, str(version).encode())
+
+
+_GIVEN = "given"
+
+
+class Replay:
+    """Entries of the log whose output the sinks have had, though a run has fallen back since."""
+
+    def __init__(self, location: Location) -> None:
+        self._given = _number(location, _GIVEN)
+        self._entry = 0
+        if self._given:
+            manifests = Manifests(location)
+            last = manifests.latest()
+            if last is not None and read_mark(location) < last.version:
+                last = next(manifests.older(last.version), None)
+            self._entry = last.inputs.get(LOG, 0) if last is not None else 0
+
+    def has_given(self, manifest: Manifest) -> bool:
+        """Say whether this is the batch of such an entry; batches of ticks have none."""
+        entry = manifest.inputs.get(LOG, 0)
+        new, self._entry = entry != self._entry, entry
+        return new and entry <= self._given
+
+    @staticmethod
+    def begin(location: Location, last: Manifest) -> None:
+        """Note that sinks have had everything up to a version that is about to be given up."""
+        given = max(_number(location, _GIVEN), last.inputs.get(LOG, 0))
+        location.write(_GIVEN, str(given).encode())
 
 
 def append_letters(path: Path, location: Location, refs: Iterable[StagedRef]) -> None:

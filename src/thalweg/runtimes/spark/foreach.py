@@ -151,10 +151,7 @@ def _known(type_: pa.DataType) -> pa.DataType:
 
 def _spark_path(location: Location, name: str) -> str:
     """Name an object as Hadoop does."""
-    folder = location.uri.partition("?")[0]
-    if folder.startswith("s3://"):
-        folder = f"s3a://{folder.removeprefix('s3://')}"
-    return f"{folder}/{name}"
+    return f"{location.for_hadoop}/{name}"
 
 
 def foreach_batch(function: Callable[[Any, int], Any]) -> ForeachSink:

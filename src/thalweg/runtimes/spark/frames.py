@@ -9,10 +9,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from thalweg.connectors.frames import SparkSource
-from thalweg.errors import TopologyError, UsageError, explain, shorten
+from thalweg.errors import ThalwegError, TopologyError, UsageError, explain, shorten
 from thalweg.runtimes.spark.inputs import BatchInput, from_frame
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.topology import Component, Topology
+
+
+class StoppedEarly(ThalwegError):
+    """Tells Spark that a batch was not processed; it comes again with the next run."""
 
 
 class Frames:
@@ -54,7 +58,8 @@ class Frames:
     def _stream(self, frame: Any, component: Component) -> Any:
         def run(batch: Any, number: int) -> None:
             if self._stopping.is_set():
-                return
+                # Spark would count the batch as done if this returned.
+                raise StoppedEarly(component.name)
             try:
                 taken = from_frame(batch, component.name, number, self._settings.clock.now())
                 self._take(taken)
@@ -73,12 +78,19 @@ class Frames:
         return writer.start()
 
     @property
+    def streaming(self) -> bool:
+        """Whether there are streaming DataFrames."""
+        return bool(self._queries)
+
+    @property
     def ended(self) -> bool:
         """Whether no query runs any more."""
         return not any(query.isActive for query in self._queries)
 
     def check(self) -> None:
         """Raise what a query has met."""
+        if self._stopping.is_set() and self._error is None:
+            return
         if self._error is not None:
             raise self._error
         for query in self._queries:
@@ -95,13 +107,20 @@ class Frames:
 
     def close(self) -> list[Exception]:
         """Stop what still runs; give what was raised."""
+        self._stopping.set()
         errors: list[Exception] = []
         for query in self._queries:
             try:
                 query.stop()
             except Exception as error:
                 errors.append(error)
+        self._take = _closed  # Spark keeps the callback, which must not keep the whole run
         return errors
+
+
+def _closed(_taken: BatchInput) -> None:
+    text = "the run has ended"
+    raise StoppedEarly(text)
 
 
 def _with_fields(frame: Any, component: Component) -> Any:

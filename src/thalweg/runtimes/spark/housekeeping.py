@@ -6,7 +6,7 @@ Both in one thread of their own. Merging is a Spark job; its result is adopted b
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
@@ -102,7 +102,7 @@ class Housekeeping:
         dropped = self._retained[: -self._limits.versions]
         if dropped and (self._deleting is None or self._deleting.done()):
             self._retained = self._retained[-self._limits.versions :]
-            gone = needed(dropped) - needed(self._retained) - self._under_way()
+            gone = needed(dropped) - needed(self._retained)
             versions = [old.version for old in dropped]
             self._deleting = self._thread.submit(self._delete, sorted(gone), versions)
         self._merge(manifest)
@@ -110,11 +110,6 @@ class Housekeeping:
     def close(self) -> None:
         """Wait for what is under way."""
         self._thread.shutdown(wait=True, cancel_futures=True)
-
-    def _under_way(self) -> set[str]:
-        if self._merging is None or not self._merging.done() or self._merging.exception():
-            return set()
-        return {merged.run.name for merged in self._merging.result()}
 
     def _delete(self, names: list[str], versions: list[int]) -> None:
         for version in versions:
@@ -129,7 +124,11 @@ class Housekeeping:
         if self._merging is not None:
             return
         limits = CompactionLimits(max_runs=self._limits.runs)
-        planned = [(place, plan(refs, limits)) for place, refs in enumerate(manifest.runs)]
+        shared = any(ref.shared for refs in manifest.runs for ref in refs)
+        planned = [
+            (place, _own_copy(refs) if shared else plan(refs, limits))
+            for place, refs in enumerate(manifest.runs)
+        ]
         merges = [Merging(place, merge) for place, merge in planned if merge is not None]
         if merges:
             self._merging = self._thread.submit(self._run_merges, merges, manifest.clock)
@@ -139,6 +138,14 @@ class Housekeeping:
         rdd = descriptors(self._context, payloads, len(payloads))
         merged = run_at(rdd, partial(run_merges, self._shipped, clock))
         return [msgspec.msgpack.decode(data, type=Merged) for data in collect(merged)]
+
+
+def _own_copy(refs: Sequence[RunRef]) -> Merge | None:
+    """Let a place take its keys out of runs that it shares with others.
+
+    Deleted keys must stay noted meanwhile: other places still have runs with their old values.
+    """
+    return Merge(tuple(refs), oldest=False) if any(ref.shared for ref in refs) else None
 
 
 def run_merges(
@@ -159,9 +166,10 @@ def _trim(program: Program, merging: Merging, clock: float) -> Trim:
     """Say what may be left out: keys that have expired, and, of shared runs, those of others."""
     topology = program.plan.topology
     expired = {
-        c.name: milliseconds(clock) - milliseconds(c.options.ttl)
+        state_name(c, task): milliseconds(clock) - milliseconds(c.options.ttl)
         for c in topology
         if c.options.ttl is not None
+        for task in range(c.degree)
     }
     owns: dict[str, Owns] = {}
     if any(ref.shared for ref in merging.merge.refs):

@@ -90,4 +90,4 @@ def from_frame(frame: DataFrame, component: str, number: int, clock: float) -> B
 
 
 def _save_frame(frame: DataFrame, location: Location, folder: str) -> None:
-    frame.write.mode("overwrite").parquet(f"{location.uri}/{folder}/rows.parquet")
+    frame.write.mode("overwrite").parquet(f"{location.for_hadoop}/{folder}/rows.parquet")

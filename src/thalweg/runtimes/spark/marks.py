@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from thalweg.components import Kind
 from thalweg.errors import StateError, explain
+from thalweg.groupings import describe
 from thalweg.runtimes.making import codec_of
 from thalweg.statelog.manifests import ComponentMark
 from thalweg.topology import Component, Topology
@@ -29,7 +30,12 @@ def _mark(component: Component, topology: Topology) -> ComponentMark:
         key_types=types,
         codec="" if component.kind is Kind.STATELESS else _codec_name(component),
         degree=component.degree,
+        grouping="" if component.kind is not Kind.KEYED else _groupings(component),
     )
+
+
+def _groupings(component: Component) -> str:
+    return ", ".join(describe(input_.grouping) for input_ in component.inputs)
 
 
 def _codec_name(component: Component) -> str:
@@ -76,6 +82,7 @@ def _broken(name: str, before: ComponentMark, now: ComponentMark) -> list[str]:
         ("kind", before.kind, now.kind),
         ("key", ", ".join(before.key), ", ".join(now.key)),
         ("codec", before.codec, now.codec),
+        ("grouping", before.grouping or now.grouping, now.grouping),
     ]
     known = [t for t in zip(before.key_types, now.key_types, strict=False) if "any" not in t]
     facts += [("key type", a, b) for a, b in known]

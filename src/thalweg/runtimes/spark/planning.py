@@ -10,8 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from thalweg.components import Kind
-from thalweg.errors import UsageError, explain
-from thalweg.groupings import Global, LoadAware, LocalOrShuffle, NoGrouping, PartialKey, Shuffle
+from thalweg.errors import StateError, UsageError, explain
+from thalweg.groupings import Fields as FieldsGrouping
+from thalweg.groupings import (
+    Global,
+    LoadAware,
+    LocalOrShuffle,
+    NoGrouping,
+    PartialKey,
+    Shuffle,
+    describe,
+)
 from thalweg.ordering import ordered
 from thalweg.topology import Component, Input, Topology
 
@@ -69,6 +78,9 @@ def make_plan(topology: Topology, places: int, fuse: bool = True) -> Plan:
         raise UsageError(explain("places", expected="at least 1", got=str(places)))
     topology = _with_degrees(topology, places)
     in_order = ordered(topology)
+    for component in topology:
+        if component.degree > places:
+            check_movable(component)
     driver = tuple(c.name for c in topology if _is_beside_driver(c))
     stage_of = _stages(topology, driver)
     edges = {
@@ -148,6 +160,21 @@ def _how(reader: Component, driver: tuple[str, ...]) -> str:
     if reader.name in driver:
         return "driver"
     return "here" if runs_anywhere(reader) else "exchange"
+
+
+def check_movable(component: Component) -> None:
+    """Refuse to move state whose owner a key's hash does not tell."""
+    grouping = next((i.grouping for i in component.inputs), None)
+    by_hash = isinstance(grouping, FieldsGrouping) and not grouping.bounds
+    if component.kind is Kind.KEYED and not by_hash:
+        raise StateError(
+            explain(
+                f"component {component.name!r}",
+                expected="as many places and tasks as before",
+                got=f"others, with the grouping {describe(grouping) if grouping else 'none'}",
+                hint="state moves by key only with fields(...) without bounds",
+            )
+        )
 
 
 def state_name(component: Component, task: int) -> str:

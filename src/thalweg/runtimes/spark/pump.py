@@ -49,6 +49,10 @@ class PumpSettings:
                 raise UsageError(explain(name, expected=f"at least {least}", got=str(value)))
 
 
+# Rows that a spout is asked for at first.
+_FIRST_ROWS = 16
+
+
 def _never() -> bool:
     return False
 
@@ -97,6 +101,8 @@ class Pump:
         self._entries: dict[int, Entry] = {}
         self._tracked: dict[int, list[_Tracked]] = {}
         self._failure: Exception | None = None
+        #: How many rows each task is asked for at once: more and more, unless it is slow.
+        self._sizes: dict[AnySpoutTask, int] = {}
 
     # --- begin and end -----------------------------------------------------------------------
 
@@ -216,11 +222,15 @@ class Pump:
 
     def _ask(self, task: AnySpoutTask) -> tuple[int, int]:
         """Ask a spout once; give how many rows came, and how many of them are new."""
-        limit, skipping = self._settings.block_rows, self._skipping.get(task)
+        skipping = self._skipping.get(task)
+        limit = min(self._sizes.get(task, _FIRST_ROWS), self._settings.block_rows)
         begin = time.perf_counter()
         emissions = task.pull(limit if skipping is None else skipping.limit(limit))
-        self.counters[task.component.name].busy += time.perf_counter() - begin
+        took = time.perf_counter() - begin
+        self.counters[task.component.name].busy += took
         given = _rows(emissions)
+        if given:
+            self._sizes[task] = _next_size(limit, took, self._settings.seconds)
         if skipping:
             emissions = skipping.behind(emissions)
         self._waiting += [(task, emission) for emission in emissions]
@@ -283,6 +293,17 @@ class Pump:
 
 def _name(task: AnySpoutTask) -> str:
     return task_name(task.component.name, task.context.task)
+
+
+def _next_size(size: int, took: float, seconds: float) -> int:
+    """Choose how many rows to ask for next, so that one question never takes long.
+
+    >>> _next_size(16, took=0.001, seconds=0.5), _next_size(64, took=3.2, seconds=0.5)
+    (64, 5)
+    """
+    if took <= seconds / 8:
+        return size * 4
+    return max(1, int(size * seconds / 2 / took)) if took > seconds / 2 else size
 
 
 def _rows(emissions: list[Emission]) -> int:

@@ -41,7 +41,7 @@ def _too_old(java: str) -> str:
 
 def check_master(master: str) -> None:
     """Refuse a master that is none, or a standalone one that nobody answers for."""
-    if not re.fullmatch(r"local(\[.+\])?|local-cluster\[.+\]|yarn|\w+://.+", master):
+    if not re.fullmatch(r"local(\[.+\])?|local-cluster\[.+\]|yarn|(spark|k8s)://.+", master):
         expected = "one such as local[4], spark://HOST:PORT, yarn or k8s://..."
         raise UsageError(explain(f"Spark master {master!r}", expected=expected))
     addresses = standalone_addresses(master)

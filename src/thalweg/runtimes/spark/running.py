@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from thalweg.connectors.frames import SparkSource
-from thalweg.errors import ThalwegError
+from thalweg.errors import ComponentError, SchemaError, ThalwegError
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import Result, Run
 from thalweg.runtimes.making import TaskMaker
-from thalweg.runtimes.spark.batches import Batches, Done
+from thalweg.runtimes.spark.batches import ENDED, Batches, Done, GivenUp
 from thalweg.runtimes.spark.delivery import Delivery, read_mark, write_mark
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.frames import Frames
@@ -26,7 +26,7 @@ from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.runtimes.spark.shipping import pack
-from thalweg.runtimes.spark.starting import begin_with, fall_back, greet
+from thalweg.runtimes.spark.starting import begin_with, check_settings, fall_back, greet, parted
 from thalweg.runtimes.spark.tables import OwnFolder, Tables
 from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
@@ -68,19 +68,24 @@ class _Running:
     ) -> None:
         self._settings, self._run, self._folder = settings, run, folder
         self._session, self._context = session, session.sparkContext
-        places = settings.places or self._context.defaultParallelism
-        self._plan = make_plan(topology, places, settings.fuse)
         root = settings.state if folder is None else folder.path
         self.location = Location.of(root or "")
+        # Without a number of places a run goes on with that of the last one.
+        last = None if settings.places else Manifests(self.location).latest()
+        known = settings.places or (last.places if last else None)
+        self._plan = make_plan(topology, known or self._context.defaultParallelism, settings.fuse)
         self._clock = settings.clock
         self._totals = Totals(self._plan)
         self._lock = threading.Lock()
+        self._not_before = float("-inf")
+        self._went_on = False
 
     # --- begin and end -----------------------------------------------------------------------
 
     def run(self) -> Result:
         self._start = self._clock.now()
         self.location.probe()
+        check_settings(self._context, self._notice)
         greet(self._context, self.location, self._plan.places)
         self._batches = self._make_batches()
         self._log = SegmentLog(self.location)
@@ -152,6 +157,7 @@ class _Running:
             self._frames.start(self._session)
             ended = self._loop()
             self._frames.stop()
+            self._frames.check()
             if ended or self._folder is not None:
                 self._end()
             self._pump.give_up()
@@ -164,9 +170,11 @@ class _Running:
         return ended
 
     def _close(self) -> list[Exception]:
-        self._housekeeping.close()
-        self._sent.destroy()
-        return [*self._frames.close(), *self._pump.close(), *self._delivery.close()]
+        errors = self._frames.close()
+        with self._lock:  # a batch of a query may still be under way
+            self._housekeeping.close()
+            self._sent.destroy()
+            return [*errors, *self._pump.close(), *self._delivery.close()]
 
     def _notice(self, text: str) -> None:
         self._run.listen(Noticed(text))
@@ -185,12 +193,19 @@ class _Running:
         pending = self._pump.pending()
         while not self._run.stop.is_set():
             self._frames.check()
+            if self._clock.now() < self._not_before:
+                self._wait()
+                continue
             entry = pending.pop(0) if pending else self._pump.pull()
             if entry is not None:
                 self._run_entry(entry)
                 continue
-            if self._pump.finished and self._frames.ended:
-                return True
+            if self._frames.ended:
+                self._frames.check()
+                if self._settings.trigger == AVAILABLE_NOW and self._frames.streaming:
+                    return False
+                if self._pump.finished:
+                    return True
             if self._fire_ticks():
                 continue
             if self._settings.trigger == AVAILABLE_NOW and self._frames.ended:
@@ -200,18 +215,20 @@ class _Running:
 
     def _run_entry(self, entry: Entry) -> None:
         hit("after segment")
-        begin = self._clock.now()
+        self._not_before = self._clock.now() + self._settings.interval
         with self._lock:
             failed = self._run_batch(from_entry(self._context, entry, self._plan.places))
         self._pump.committed([entry.number], failed)
-        self._clock.sleep(max(0.0, begin + self._settings.interval - self._clock.now()))
 
     def _on_frame(self, taken: BatchInput) -> None:
         """Run a batch that Structured Streaming drives, unless it was committed before."""
         with self._lock:
             (component, number), *_ = taken.inputs.items()
-            if number > self._batches.manifest.inputs.get(component, -1):
+            committed = self._batches.manifest.inputs.get(component, -1)
+            if number == committed + 1:
                 self._run_batch(taken)
+            elif number != committed:
+                raise parted(component, number, committed)
 
     def _fire_ticks(self) -> bool:
         with self._lock:
@@ -223,17 +240,17 @@ class _Running:
 
     def _end(self) -> None:
         with self._lock:
-            self._run_batch(BatchInput(clock=self._clock.now(), end=True))
+            if self._went_on or ENDED not in self._batches.manifest.notes:
+                self._run_batch(BatchInput(clock=self._clock.now(), end=True))
             self._delivery.end()
 
     def _run_batch(self, taken: BatchInput) -> set[int]:
         """Run a batch with the ticks that are due; gives the serials of tuples that failed."""
         taken = replace(taken, ticks=frozenset() if taken.end else self._ticks.due(taken.clock))
+        self._went_on = self._went_on or taken.rdd is not None
         try:
             done = self._batches.run(taken)
-        except CorruptRun:
-            raise
-        except ThalwegError as error:
+        except (ComponentError, SchemaError, GivenUp) as error:
             if self._settings.retries.then != SET_ASIDE or taken.save is None:
                 raise
             return self._set_aside(taken, error)

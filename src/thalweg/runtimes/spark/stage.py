@@ -63,9 +63,11 @@ class StageWork:
         self._tasks = WorkTasks(program, facts, self._stores, self._staging)
         self._routes = Routes(program)
         self._spool = Spool(program.limits.memory)
-        self._arrived: dict[tuple[str, int], list[Arrival]] = {}
+        #: By component and task: what arrived, by the stage that sent it.
+        self._arrived: dict[tuple[str, int], dict[int, list[Arrival]]] = {}
         self._notes: list[Note] = []
         self._changes: list[Change] = []
+        self._fused: dict[tuple[str, int], bool] = {}
         self._outbox: list[bytes] = []
 
     # --- begin and end -----------------------------------------------------------------------
@@ -99,7 +101,7 @@ class StageWork:
                 self._deliver(block)
                 yield from self._drain()
         else:
-            self._take_in(payloads)
+            yield from self._take_in(payloads)
         for component in self._topology:
             if self._plan.stage_of.get(component.name) == self._stage and self._stage > 0:
                 yield from self._run_component(component)
@@ -111,6 +113,7 @@ class StageWork:
         if self._last:
             self._notes.append(self._note)
             failed = any(note.failure for note in self._notes)
+            hit("before objects")
             run = None if failed else self._stores.write_run(self._changes)
             hit("after objects")
             yield msgspec.msgpack.encode(Commit(self._place, run, self._notes))
@@ -152,7 +155,7 @@ class StageWork:
             yield Block.of(batch, Origin(frame.component), serial)
             serial += batch.num_rows
 
-    def _take_in(self, payloads: Payloads) -> None:
+    def _take_in(self, payloads: Payloads) -> Iterator[bytes]:
         """Sort out what arrived; what is for a later stage goes on to the same place."""
         for payload in payloads:
             self._spool.add(payload)
@@ -168,10 +171,11 @@ class StageWork:
                 if self._plan.place_of(to.task) != self._place:
                     raise ThalwegError(explain(f"block for {to} at place {self._place}"))
                 if self._plan.stage_of[to.component] == self._stage:
-                    arrived = self._arrived.setdefault((to.component, to.task), [])
-                    arrived.append((to.index, block))
+                    by_stage = self._arrived.setdefault((to.component, to.task), {})
+                    by_stage.setdefault(to.stage, []).append((to.index, block))
                 else:
                     self._send(self._place, iter([buffer.to_pybytes()]))
+                    yield from self._drain()
 
     # --- components --------------------------------------------------------------------------
 
@@ -179,7 +183,9 @@ class StageWork:
         """Give a component's tasks at this place what arrived, then their ticks and their end."""
         chunk = self._program.limits.chunk_rows
         for task in self._plan.tasks_at(component, self._place):
-            arrived = self._arrived.pop((component.name, task), [])
+            # What an earlier stage sent comes first: a sender's tuples stay in its order.
+            by_stage = self._arrived.pop((component.name, task), {})
+            arrived = [arrival for stage in sorted(by_stage) for arrival in by_stage[stage]]
             sort = self._is_ordered(component)
             for index, block in (in_order if sort and arrived else in_any_order)(arrived, chunk):
                 self._process(component, task, index, block)
@@ -224,12 +230,14 @@ class StageWork:
             self._deliver(_output_block(component, number, block, emission, branch))
 
     def _later(self, component: Component, task: int, emissions: list[Emission]) -> None:
+        sent = 0
         for emission in emissions:
             rows = emission.batch.num_rows
             self._tasks.counts_of(component.name).emitted += rows
             number = self._topology.components.index(component)
             serials = np.full(rows, _LATER + number, dtype=np.int64)
-            path = np.full(rows, task, dtype=np.int64), np.arange(rows, dtype=np.int64)
+            path = np.full(rows, task, dtype=np.int64), np.arange(sent, sent + rows, dtype=np.int64)
+            sent += rows
             origin = Origin(component.name, emission.stream, task)
             self._deliver(
                 Block(emission.batch, origin, serials, targets=emission.targets, path=path)
@@ -251,15 +259,20 @@ class StageWork:
                     counts.local += len(part)
                     self._process(reader, task, edge.index, part)
                 else:
-                    to = Address(edge.reader, edge.index, task)
+                    to = Address(edge.reader, edge.index, task, self._stage)
                     packed = pack_block(to, part, edge.in_order or self._facts.tracked)
                     counts.shuffled += len(part)
                     counts.shuffled_bytes += self._send(self._plan.place_of(task), packed)
 
     def _is_local(self, edge: Edge, task: int, part: Block) -> bool:
         """Say whether tuples skip the exchange: they are for this place, and worth it."""
-        here = edge.fused and self._stage > 0 and self._plan.place_of(task) == self._place
-        return here and part.batch.nbytes >= self._program.limits.fused_bytes * len(part)
+        if not edge.fused or not self._stage or self._plan.place_of(task) != self._place:
+            return False
+        key = edge.reader, edge.index
+        if key not in self._fused:  # once: what is sent later must not overtake
+            size = self._program.limits.fused_bytes * len(part)
+            self._fused[key] = part.batch.nbytes >= size
+        return self._fused[key]
 
 
 def _output_block(

@@ -15,10 +15,11 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from thalweg.errors import StateError, ThalwegError, UsageError, explain
+from thalweg.runtimes.spark.delivery import Replay
 from thalweg.runtimes.spark.exchange import collect, descriptors, exhaust, run_at
 from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.marks import changes, marks_of
-from thalweg.runtimes.spark.planning import Plan
+from thalweg.runtimes.spark.planning import Plan, check_movable
 from thalweg.runtimes.spark.settings import SparkSettings
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests
@@ -57,10 +58,34 @@ def begin_with(
     )
     if not moved:
         return last
+    for component in plan.topology:
+        check_movable(component)
     shared = _shared(last.runs)
     return msgspec.structs.replace(
         last, places=plan.places, runs=[list(shared) for _ in range(plan.places)]
     )
+
+
+def parted(component: str, number: int, committed: int) -> StateError:
+    """Make the error for offsets and state that do not belong together."""
+    return StateError(
+        explain(
+            f"source {component!r}",
+            expected=f"batch {committed + 1}, the next one for this state",
+            got=f"batch {number} from the checkpoint",
+            hint="checkpoint and state belong together: give both as they were, or begin anew",
+        )
+    )
+
+
+def check_settings(context: SparkContext, notice: Callable[[str], None]) -> None:
+    """Say what a session of the user should have been told."""
+    name = "spark.stage.maxConsecutiveAttempts"
+    if context.getConf().get(name) != "1":
+        notice(
+            f"this Spark session lacks {name}=1: when an executor is lost, Spark may run parts of "
+            "a batch twice, and order and results may differ; set it when making the session"
+        )
 
 
 def _shared(runs: list[list[RunRef]]) -> list[RunRef]:
@@ -79,6 +104,7 @@ def fall_back(location: Location, error: CorruptRun) -> Manifest:
         others = {name: at for name, at in last.inputs.items() if name != LOG}
         replayable = others == {name: at for name, at in older.inputs.items() if name != LOG}
         if replayable and _is_sound(location, older):
+            Replay.begin(location, last)
             manifests.go_back_to(older.version)
             return older
     raise error

@@ -14,8 +14,9 @@ from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.planning import state_name
 from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.statelog.garbage import run_name
+from thalweg.statelog.location import MissingObject
 from thalweg.statelog.parts import Mask, Owns, merge
-from thalweg.statelog.runs import Run, RunRef, write_run
+from thalweg.statelog.runs import CorruptRun, Run, RunRef, write_run
 from thalweg.statelog.versioned import StateSettings, VersionedState
 from thalweg.topology import Component
 
@@ -92,7 +93,10 @@ class Stores:
         return [part for part in stored if part is not None] + _in_turn(self._earlier.get(name, []))
 
     def _open(self, ref: RunRef) -> Run:
-        return self._program.opened.open(self._program.location, ref)
+        try:
+            return self._program.opened.open(self._program.location, ref)
+        except MissingObject as error:  # as bad as one that is damaged
+            raise CorruptRun(str(error)) from error
 
     def _owns(self, component: Component, task: int) -> Owns | None:
         """Tell a task's keys from those of others, where a run holds both."""

@@ -36,7 +36,7 @@ def _watch(
     before: str | None = None
     while not done.wait(after):
         now = _state(context)
-        if now == before or before is None:
+        if now == before:
             notice(f"{what} has not moved for {after:g} s: {now}")
         before = now
 

@@ -38,6 +38,8 @@ class Address(msgspec.Struct, frozen=True, array_like=True):
     #: Which of the component's inputs it comes in by.
     index: int
     task: int
+    #: Stage in which it was sent.
+    stage: int = 0
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):

@@ -152,8 +152,9 @@ def _closed(task: AnyBoltTask) -> ThalwegError | None:
 
 def _with_types(shape: Shape, learnt: bytes) -> Shape:
     schema = pa.ipc.read_schema(pa.py_buffer(learnt))
-    types = tuple(None if pa.types.is_null(type_) else type_ for type_ in schema.types)
-    merged = tuple(a if a is not None else b for a, b in zip(shape.types, types, strict=True))
+    known = {field.name: field.type for field in schema if not pa.types.is_null(field.type)}
+    pairs = zip(shape.names, shape.types, strict=True)
+    merged = tuple(known.get(name) if type_ is None else type_ for name, type_ in pairs)
     return Shape(Fields(shape.names, merged), shape.subject)
 
 

@@ -1,0 +1,69 @@
+"""A cluster of two hosts: executors are killed, tasks run twice, an attempt writes late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster import standalone
+from killing import arm, check, failures, run_until_done, tables_of
+from program import Job
+
+from thalweg.statelog import Location, Manifests, needed, version_of
+
+CONFIG = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+}
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "1.0",
+    "spark.speculation.minTaskRuntime": "50ms",
+    # An attempt that nobody needs any more is left alone, as one that nobody can reach would be.
+    "spark.python.task.killTimeout": "600s",
+}
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as address:
+        yield address
+
+
+def test_batches_survive_executors_that_are_killed(master: str, tmp_path: Path) -> None:
+    job = Job(folder=str(tmp_path), rows=300, batch=30, master=master, config=CONFIG)
+    arm(job, "stage 1=kill executor@3,8,13", "stage 2=kill executor@5,10,15")
+    assert run_until_done(job) == 0
+    assert len(failures(job)) == 6
+    check(job, tables_of(job))
+
+
+def test_an_attempt_that_writes_when_another_has_won_changes_nothing(
+    master: str, tmp_path: Path
+) -> None:
+    waiting = "before objects 3: wait"
+    job = Job(
+        folder=str(tmp_path),
+        rows=180,
+        batch=30,
+        master=master,
+        config=CONFIG | SPECULATION,
+        release=waiting,
+        runs=100,
+        versions=100,
+    )
+    arm(job, "before objects=wait@3")
+    assert run_until_done(job) == 0
+    assert failures(job) == {waiting}
+    check(job, tables_of(job))
+    location = Location.of(tmp_path / "state")
+    manifests = Manifests(location)
+    last = manifests.latest()
+    assert last is not None
+    named = needed([last, *manifests.older(last.version)])
+    late = {f"runs/{name}" for name in location.names("runs")} - named
+    assert 2 in map(version_of, late)
