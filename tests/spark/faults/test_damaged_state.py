@@ -81,9 +81,9 @@ def test_a_damaged_run_of_a_dataframe_source_is_named(tmp_path: Path) -> None:
     path = newest_run(job)
     flip(path)
     assert start(replace(job, rows=90)) == 1
-    (error,) = re.findall(r"^thalweg\.\S+: .*", (tmp_path / "log").read_text(), re.MULTILINE)
-    assert "CorruptRun" in error
-    assert path.name in error
+    errors = re.findall(r"^thalweg\.\S+: .*", (tmp_path / "log").read_text(), re.MULTILINE)
+    assert "CorruptRun" in errors[-1]
+    assert path.name in errors[-1]
 
 
 @pytest.mark.parametrize("damage", [flip, truncate])

@@ -38,7 +38,8 @@ def test_a_driver_killed_at_any_moment_goes_on_where_it_was(seed: int, tmp_path:
     counts = ",".join(map(str, driver)), ",".join(map(str, worker))
     arm(job, f"any=kill driver@{counts[0]}", f"stage 1=kill@{counts[1]}")
     run_until_done(job)
-    check(job, tables_of(job))
+    assert len(failures(job)) >= 3
+    check(job, tables_of(job), repeated=None)
 
 
 def test_structured_streaming_repeats_a_batch_that_is_committed_here_but_not_there(

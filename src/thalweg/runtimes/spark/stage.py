@@ -60,7 +60,9 @@ class StageWork:
         self._note = Note(stage, place, socket.gethostname())
         self._stores = Stores(program, facts, place)
         self._staging = Staging(program.location, facts.version, place)
-        self._tasks = WorkTasks(program, facts, self._stores, self._staging)
+        # A bolt may run in several tasks of Spark, each with random numbers of its own.
+        seed = f"{facts.seed}/{facts.version}/{stage}/{place}"
+        self._tasks = WorkTasks(program, facts, self._stores, self._staging, seed)
         self._routes = Routes(program)
         self._spool = Spool(program.limits.memory)
         #: By component and task: what arrived, by the stage that sent it.

@@ -55,7 +55,9 @@ class Kept:
 class WorkTasks:
     """Makes tasks when they are first needed."""
 
-    def __init__(self, program: Program, facts: Facts, stores: Stores, staging: Staging) -> None:
+    def __init__(
+        self, program: Program, facts: Facts, stores: Stores, staging: Staging, seed: str
+    ) -> None:
         self._program, self._facts, self._stores = program, facts, stores
         self._tasks: dict[tuple[str, int], AnyBoltTask] = {}
         self._shapes: dict[str, Shapes] = {}
@@ -73,7 +75,7 @@ class WorkTasks:
         self._maker = TaskMaker(
             topology,
             ManualClock(facts.clock),
-            f"{facts.seed}/{facts.version}",
+            seed,
             program.key_groups,
             self._run,
             letters,
