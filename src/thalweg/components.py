@@ -211,6 +211,8 @@ class _BoltBody(Body):
     kind: ClassVar[Kind] = Kind.STATELESS
     #: True when the result does not depend on the order of its input.
     commutative: ClassVar[bool] = False
+    #: True when its default stream is its input, tuple for tuple, whatever its state.
+    passes_on: ClassVar[bool] = False
     #: Type of the values in its state (a Struct, a dataclass ...); Any for plain values.
     state_type: Any = Any
     #: How values of its state become bytes, where msgpack of ``state_type`` will not do.

@@ -86,7 +86,13 @@ def spark(places: int, limits: Limits | None = None) -> Adapter:
 
     def run(topology: Topology, inputs: Inputs, settings: Settings) -> Observed:
         chosen = limits or Limits()
-        runtime = Spark(spark_session(), places=places, clock=ManualClock(), limits=chosen)
+        runtime = Spark(
+            spark_session(),
+            places=places,
+            clock=ManualClock(),
+            limits=chosen,
+            shorten=limits is None,
+        )
         told = Run(settings=settings.values)
         outcome = run_inline(topology, inputs, runtime=runtime, run=told, write_dead_letters=True)
         outputs = {name: [tuple(t) for t in rows] for name, rows in outcome.outputs.items()}

@@ -92,11 +92,8 @@ def _empty(spark: SparkSession, folder: Path) -> list[float]:
     """Run micro-batches that do nothing."""
     stream = spark_peers.source(spark, folder).writeStream.trigger(availableNow=True)
     with watched(spark) as seen:
-        query = stream.foreachBatch(lambda _frame, _number: None).start()
-        query.awaitTermination()
-        progress = [dict(found) for found in query.recentProgress]
-    del seen
-    return _durations(progress)
+        stream.foreachBatch(lambda _frame, _number: None).start().awaitTermination()
+    return _durations(seen)
 
 
 def _ours(spark: SparkSession, folder: Path, kept: Path) -> list[float]:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from thalweg.errors import UsageError, explain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Seconds to wait for Spark to say that a query has ended.
+_PATIENCE = 60.0
 #: Cores, shuffle partitions and places: the same number for everyone.
 PLACES = 2
 #: Spark's setting for its state stores.
@@ -136,10 +139,14 @@ def _end_jvm() -> None:
 
 @contextmanager
 def watched(spark: SparkSession) -> Iterator[list[dict[str, Any]]]:
-    """Give a list that takes the progress of every micro-batch of every query."""
+    """Give a list that takes the progress of every micro-batch of one query, until it ends.
+
+    Spark tells of progress from a thread of its own, so the end of the block waits for the last.
+    """
     from pyspark.sql.streaming.listener import StreamingQueryListener  # noqa: PLC0415 (optional)
 
     seen: list[dict[str, Any]] = []
+    ended = threading.Event()
 
     class Listener(StreamingQueryListener):
         """Keeps what it hears."""
@@ -151,11 +158,13 @@ def watched(spark: SparkSession) -> Iterator[list[dict[str, Any]]]:
 
         def onQueryIdle(self, event: Any) -> None: ...
 
-        def onQueryTerminated(self, event: Any) -> None: ...
+        def onQueryTerminated(self, event: Any) -> None:
+            ended.set()
 
     listener = Listener()
     spark.streams.addListener(listener)
     try:
         yield seen
+        ended.wait(_PATIENCE)
     finally:
         spark.streams.removeListener(listener)

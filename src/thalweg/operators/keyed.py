@@ -247,6 +247,7 @@ class Tally(Count):
     """A count that passes its tuples on; the changed counts are a stream of their own."""
 
     changes_on = CHANGES_STREAM
+    passes_on = True
 
     def __init__(self, table: str, outputs: Fields, changes: Fields) -> None:
         super().__init__(table, outputs)

@@ -28,9 +28,23 @@ def two_tallies() -> Topology:
 
 
 def test_a_chain_of_keyed_operators_has_one_exchange_each() -> None:
-    plan = make_plan(two_tallies(), places=2)
+    plan = make_plan(two_tallies(), places=2, shorten=False)
     assert plan.stage_of == {"posts": 0, "same": 0, "regions": 1, "tags": 2, "top-1": 3}
     assert plan.stages == 4
+
+
+def test_readers_of_a_tally_get_its_tuples_at_the_same_time() -> None:
+    plan = make_plan(two_tallies(), places=2)
+    assert plan.stage_of == {"posts": 0, "same": 0, "regions": 1, "tags": 1, "top-1": 2}
+    sent = {edge.reader: edge.stands_for for edge in plan.edges["same", "default"]}
+    assert sent == {"regions": None, "tags": "regions"}
+    assert plan.edges["regions", "default"] == ()
+
+
+def test_a_tally_that_may_refuse_tuples_is_not_passed_by() -> None:
+    flow, source = posts()
+    source.tally("regions", key="region", on_error="skip").tally("tags", key="tag")
+    assert make_plan(flow.build(), places=2).stage_of["tags"] == 2
 
 
 def test_sinks_of_one_task_run_beside_the_driver() -> None:
@@ -64,7 +78,7 @@ def test_only_unordered_inputs_may_skip_the_exchange() -> None:
 def test_what_comes_before_an_ordered_component_is_traced() -> None:
     flow, source = posts()
     source.tally("regions", key="region").key_by("tag").running_count(name="running")
-    assert make_plan(flow.build(), places=2).traced == {"posts", "regions"}
+    assert make_plan(flow.build(), places=2, shorten=False).traced == {"posts", "regions"}
 
 
 class Ends(Bolt):

@@ -96,12 +96,7 @@ class Delivery:
             for payload in read_staged(self._location, ref):
                 address, block = unpack_block(payload)
                 arrivals.append((address.index, block))
-        in_turn = any(
-            edge.in_order
-            for input_ in component.inputs
-            for edge in self._plan.edges[input_.component, input_.stream]
-            if edge.reader == component.name
-        )
+        in_turn = component.name in self._plan.in_order
         return in_order(arrivals) if in_turn and arrivals else in_any_order(arrivals)
 
     def _process(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import Kind
 from thalweg.errors import StateError, UsageError, explain
 from thalweg.groupings import Fields as FieldsGrouping
@@ -41,6 +42,8 @@ class Edge:
     fused: bool
     #: Whether serial numbers and paths travel with the tuples.
     in_order: bool
+    #: The component that the reader asked, where another one sends in its stead.
+    stands_for: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Plan:
     edges: Mapping[tuple[str, str], tuple[Edge, ...]]
     #: Components whose outputs must keep the order of a serial execution.
     traced: frozenset[str]
+    #: Components that take their input in that order.
+    in_order: frozenset[str]
     #: Sinks that run beside the driver.
     beside_driver: tuple[str, ...]
 
@@ -72,8 +77,12 @@ class Plan:
         return range(place, component.degree, self.places)
 
 
-def make_plan(topology: Topology, places: int, fuse: bool = True) -> Plan:
-    """Decide the stages of a topology."""
+def make_plan(topology: Topology, places: int, fuse: bool = True, shorten: bool = True) -> Plan:
+    """Decide the stages of a topology.
+
+    With ``shorten`` the readers of a component that passes its tuples on unchanged get them from
+    where it got them, at the same time: a chain of tallies needs one exchange, not one each.
+    """
     if places < 1:
         raise UsageError(explain("places", expected="at least 1", got=str(places)))
     topology = _with_degrees(topology, places)
@@ -82,26 +91,43 @@ def make_plan(topology: Topology, places: int, fuse: bool = True) -> Plan:
         if component.degree > places:
             check_movable(component)
     driver = tuple(c.name for c in topology if _is_beside_driver(c))
-    stage_of = _stages(topology, driver)
-    edges = {
-        (producer.name, stream): tuple(
-            Edge(
-                reader=reader.name,
-                index=reader.inputs.index(input_),
-                input=input_,
-                how=_how(reader, driver),
-                fused=fuse and input_.order == "sender",
-                in_order=reader.name in in_order,
-            )
-            for reader, input_ in topology.readers(producer.name, stream)
-        )
-        for producer in topology
-        for stream in producer.outputs
+    senders = {
+        (reader.name, input_): _sender(topology, input_, shorten)
+        for reader in topology
+        for input_ in reader.inputs
     }
+    stage_of = _stages(topology, driver, senders)
+    edges: dict[tuple[str, str], list[Edge]] = {
+        (producer.name, stream): [] for producer in topology for stream in producer.outputs
+    }
+    for (name, input_), sender in senders.items():
+        reader = topology.component(name)
+        edge = Edge(
+            reader=name,
+            index=reader.inputs.index(input_),
+            input=input_,
+            how=_how(reader, driver),
+            fused=fuse and input_.order == "sender",
+            in_order=name in in_order,
+            stands_for=None if sender[0] == input_.component else input_.component,
+        )
+        edges[sender].append(edge)
     traced = frozenset(
         name for (name, _), found in edges.items() if any(edge.in_order for edge in found)
     )
-    return Plan(topology, places, stage_of, edges, traced, driver)
+    frozen = {sender: tuple(found) for sender, found in edges.items()}
+    return Plan(topology, places, stage_of, frozen, traced, in_order, driver)
+
+
+def _sender(topology: Topology, input_: Input, shorten: bool) -> tuple[str, str]:
+    """Find who sends an input: the component asked, or the one whose tuples it passes on."""
+    asked = topology.component(input_.component)
+    passes_on = getattr(asked.body, "passes_on", False) and input_.stream == DEFAULT_STREAM
+    sure = asked.options.on_error == "fail" and len(asked.inputs) == 1
+    by_place = isinstance(input_.grouping, LocalOrShuffle)  # who sends decides the way
+    if shorten and passes_on and sure and not by_place:
+        return _sender(topology, asked.inputs[0], shorten)
+    return input_.component, input_.stream
 
 
 def _with_degrees(topology: Topology, places: int) -> Topology:
@@ -145,12 +171,17 @@ def _overrides(body: type, method: str) -> bool:
     return getattr(body, method) is not getattr(base, method)
 
 
-def _stages(topology: Topology, driver: tuple[str, ...]) -> dict[str, int]:
+def _stages(
+    topology: Topology,
+    driver: tuple[str, ...],
+    senders: Mapping[tuple[str, Input], tuple[str, str]],
+) -> dict[str, int]:
     stages: dict[str, int] = {}
     for component in topology:
         if component.name in driver:
             continue
-        before = max((stages[input_.component] for input_ in component.inputs), default=0)
+        found = [senders[component.name, input_][0] for input_ in component.inputs]
+        before = max((stages[name] for name in found), default=0)
         here = component.is_spout or runs_anywhere(component)
         stages[component.name] = before if here else before + 1
     return stages

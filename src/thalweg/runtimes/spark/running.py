@@ -73,7 +73,12 @@ class _Running:
         # Without a number of places a run goes on with that of the last one.
         last = None if settings.places else Manifests(self.location).latest()
         known = settings.places or (last.places if last else None)
-        self._plan = make_plan(topology, known or self._context.defaultParallelism, settings.fuse)
+        self._plan = make_plan(
+            topology,
+            known or self._context.defaultParallelism,
+            settings.fuse,
+            settings.shorten,
+        )
         self._clock = settings.clock
         self._totals = Totals(self._plan)
         self._lock = threading.Lock()

@@ -35,6 +35,8 @@ class SparkSettings:
     state: str | None = None
     #: Whether tuples for the sender's own place skip the exchange.
     fuse: bool = True
+    #: Whether readers of a tally get its tuples where the tally gets them, an exchange earlier.
+    shorten: bool = True
     clock: Clock = field(default_factory=WallClock)
     seed: int = 0
     key_groups: int = KEY_GROUPS

@@ -188,7 +188,7 @@ class StageWork:
             # What an earlier stage sent comes first: a sender's tuples stay in its order.
             by_stage = self._arrived.pop((component.name, task), {})
             arrived = [arrival for stage in sorted(by_stage) for arrival in by_stage[stage]]
-            sort = self._is_ordered(component)
+            sort = component.name in self._plan.in_order
             for index, block in (in_order if sort and arrived else in_any_order)(arrived, chunk):
                 self._process(component, task, index, block)
                 yield from self._drain()
@@ -197,15 +197,6 @@ class StageWork:
             if self._facts.end:
                 self._later(component, task, self._tasks.get(component, task).end())
             yield from self._drain()
-
-    def _is_ordered(self, component: Component) -> bool:
-        edges = (self._edge(component, index) for index in range(len(component.inputs)))
-        return any(edge.in_order for edge in edges)
-
-    def _edge(self, component: Component, index: int) -> Edge:
-        input_ = component.inputs[index]
-        edges = self._plan.edges[input_.component, input_.stream]
-        return next(e for e in edges if e.reader == component.name and e.index == index)
 
     def _process(self, component: Component, number: int, index: int, block: Block) -> None:
         """Let a task process a block, and deliver what it sends."""
@@ -252,11 +243,13 @@ class StageWork:
         origin = block.origin
         counts = self._tasks.counts_of(origin.component)
         for edge in self._plan.edges[origin.component, origin.stream]:
+            asked = edge.stands_for
+            sent = block if asked is None else replace(block, origin=Origin(asked))
             if edge.how == "driver":
-                self._staging.add(edge, block, edge.in_order or self._facts.tracked)
+                self._staging.add(edge, sent, edge.in_order or self._facts.tracked)
                 continue
             reader = self._topology.component(edge.reader)
-            for task, part in self._routes.router(edge).route(block):
+            for task, part in self._routes.router(edge).route(sent):
                 if edge.how == "here" or self._is_local(edge, task, part):
                     counts.local += len(part)
                     self._process(reader, task, edge.index, part)
