@@ -83,6 +83,16 @@ class Manifests:
 
     def commit(self, manifest: Manifest) -> None:
         """Write a manifest; that its version is committed already is an error."""
+        newest = self._pointed_at()
+        if newest is not None and newest >= manifest.version:
+            raise StateError(
+                explain(
+                    f"version {manifest.version} at {self._location}",
+                    expected="to be the next one",
+                    got=f"version {newest} there already",
+                    hint="another run uses the same state; each needs its own",
+                )
+            )
         line = msgspec.json.encode(manifest)
         self._location.write_new(_name(manifest.version), _signed(line))
         self._location.write(_LATEST, _signed(str(manifest.version).encode()))

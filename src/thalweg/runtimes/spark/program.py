@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pyspark import Broadcast
 
+from thalweg.components import BlockBolt, BlockSpout
 from thalweg.hashing import KEY_GROUPS
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.spark.limits import Limits
@@ -19,6 +20,7 @@ from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.shipping import unpack
 from thalweg.statelog.location import Location
 from thalweg.statelog.runs import RunRef, Runs
+from thalweg.topology import Component
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,27 @@ class Program:
         if self.location.is_local or not folder:
             return Runs()
         return Runs(Path(folder) / "thalweg-runs" / f"{os.getpid()}")
+
+
+class BesideDriver(BlockBolt):
+    """Stands for a sink that runs beside the driver, on its way to workers."""
+
+
+class AtDriver(BlockSpout):
+    """Stands for a spout, which is asked beside the driver, on its way to workers."""
+
+
+def for_workers(plan: Plan) -> Plan:
+    """Leave out what workers never call, and what may not be fit to travel: locks, generators."""
+
+    def fit(component: Component) -> Component:
+        if component.is_spout:
+            return replace(component, body=AtDriver())
+        beside = component.name in plan.beside_driver
+        return replace(component, body=BesideDriver()) if beside else component
+
+    topology = replace(plan.topology, components=tuple(map(fit, plan.topology)))
+    return replace(plan, topology=topology)
 
 
 @dataclass(frozen=True)

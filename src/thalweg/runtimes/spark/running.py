@@ -20,7 +20,7 @@ from thalweg.runtimes.spark.housekeeping import Housekeeping
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
 from thalweg.runtimes.spark.limits import SET_ASIDE
 from thalweg.runtimes.spark.planning import make_plan
-from thalweg.runtimes.spark.program import Program, Shipped, digest
+from thalweg.runtimes.spark.program import Program, Shipped, digest, for_workers
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
@@ -119,7 +119,7 @@ class _Running:
 
     def _make_batches(self) -> Batches:
         program = Program(
-            plan=self._plan,
+            plan=for_workers(self._plan),
             location=self.location,
             settings=dict(self._run.settings),
             key_groups=self._settings.key_groups,

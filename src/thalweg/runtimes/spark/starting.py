@@ -49,6 +49,7 @@ def begin_with(
         raise StateError(
             explain("key_groups", "checkpoint", f"{last.key_groups}", f"{settings.key_groups}")
         )
+    notice(f"going on from version {last.version}")
     for line in changes(last.topology, marks):
         notice(line)
     moved = last.places != plan.places or any(
@@ -60,6 +61,7 @@ def begin_with(
         return last
     for component in plan.topology:
         check_movable(component)
+    notice(f"spreading state over {plan.places} places; there were {last.places}")
     shared = _shared(last.runs)
     return msgspec.structs.replace(
         last, places=plan.places, runs=[list(shared) for _ in range(plan.places)]
