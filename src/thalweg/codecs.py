@@ -107,8 +107,12 @@ def _to_plain(value: Any) -> Any:
     if isinstance(value, dt.date | dt.time | dt.timedelta):
         return write_moment(value)
     name = type(value).__name__
-    advice = f"declare it: state_type = {name}" if dataclasses.is_dataclass(value) else "not plain"
-    raise TypeError(f"{name}: {advice}")  # noqa: EM102 (wrapped above)
+    told = (
+        f"a dataclass: state_type = {name}"
+        if dataclasses.is_dataclass(value)
+        else "not a plain value"
+    )
+    raise TypeError(f"{name} is {told}")  # noqa: EM102 (wrapped above)
 
 
 def _ext(code: int, parts: list[Any]) -> msgspec.msgpack.Ext:

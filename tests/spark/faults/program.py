@@ -99,6 +99,7 @@ def runtime(job: Job, session: Any = None) -> tw.Spark:
         pump=PumpSettings(rows=job.batch, block_rows=job.batch, seconds=60.0),
         limits=Limits(runs=job.runs, versions=job.versions),
         retries=Retries(backoff=0.01),
+        shorten=False,  # three stages, so that there is something between them
     )
 
 
