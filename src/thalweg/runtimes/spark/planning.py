@@ -88,8 +88,8 @@ def make_plan(topology: Topology, places: int, fuse: bool = True, shorten: bool 
     topology = _with_degrees(topology, places)
     in_order = ordered(topology)
     for component in topology:
-        if component.degree > places:
-            check_movable(component)
+        if component.degree > places and state_name(component, 0) == component.name:
+            check_movable(component)  # its tasks share a place, and tell their keys by hash
     driver = tuple(c.name for c in topology if _is_beside_driver(c))
     senders = {
         (reader.name, input_): _sender(topology, input_, shorten)
