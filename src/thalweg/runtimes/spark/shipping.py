@@ -89,12 +89,9 @@ def _is_local(kind: type) -> bool:
 def _struct_parts(kind: type[msgspec.Struct]) -> tuple[Any, ...]:
     """Take a struct apart: first its fields, and, once it exists, its methods."""
     fields = msgspec.structs.fields(kind)
-    defaults = {
-        field.name: field.default
-        if field.default is not msgspec.NODEFAULT
-        else msgspec.field(default_factory=field.default_factory)
-        for field in fields
-        if not field.required
+    defaults = {f.name: f.default for f in fields if f.default is not msgspec.NODEFAULT}
+    factories = {
+        f.name: f.default_factory for f in fields if f.default_factory is not msgspec.NODEFAULT
     }
     annotations = {field.name: field.type for field in fields}
     config = {
@@ -111,7 +108,8 @@ def _struct_parts(kind: type[msgspec.Struct]) -> tuple[Any, ...]:
     }
     names = kind.__name__, kind.__module__, kind.__qualname__
     methods = {name: value for name, value in vars(kind).items() if _is_method(name, value)}
-    return _make_struct, (names, annotations, defaults, config), methods, None, None, _set_methods
+    parts = names, annotations, defaults, factories, config
+    return _make_struct, parts, methods, None, None, _set_methods
 
 
 def _is_method(name: str, value: Any) -> bool:
@@ -131,14 +129,17 @@ def _make_struct(
     names: tuple[str, str, str],
     annotations: Mapping[str, Any],
     defaults: Mapping[str, Any],
+    factories: Mapping[str, Any],
     config: Mapping[str, Any],
 ) -> type[msgspec.Struct]:
     name, module, qualname = names
+    made = {n: msgspec.field(default_factory=factory) for n, factory in factories.items()}
     space = {
         "__module__": module,
         "__qualname__": qualname,
         "__annotations__": dict(annotations),
         **defaults,
+        **made,
     }
     meta: Any = type(msgspec.Struct)
     return meta(name, (msgspec.Struct,), space, **config)
