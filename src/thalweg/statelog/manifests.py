@@ -84,7 +84,7 @@ class Manifests:
     def commit(self, manifest: Manifest) -> None:
         """Write a manifest; that its version is committed already is an error."""
         newest = self._pointed_at()
-        if newest is not None and newest >= manifest.version:
+        if newest is not None and newest > manifest.version:
             raise StateError(
                 explain(
                     f"version {manifest.version} at {self._location}",
