@@ -20,7 +20,7 @@ import pyarrow as pa
 from thalweg.blocks import DEFAULT_STREAM, Origin, Rows
 from thalweg.clock import Clock
 from thalweg.errors import RecordError, UsageError, explain, shorten
-from thalweg.keys import Key
+from thalweg.keys import Change, Key
 from thalweg.schemas import Shape
 from thalweg.tuples import Tuple
 
@@ -36,8 +36,8 @@ class Kind(enum.Enum):
 class KeyedState(Protocol):
     """State of a keyed or global component at one task: a value per key.
 
-    ``get_many``, ``put_many`` and ``working`` are for vectorised bolts: one read and one write per
-    block, with keys as :func:`thalweg.keys.key_values` makes them.
+    ``get_many``, ``put_many``, ``update`` and ``working`` are for vectorised bolts: one read and
+    one write per block, with keys as :func:`thalweg.keys.key_values` makes them.
     """
 
     def get(self, key: Key, default: Any = None) -> Any:
@@ -54,6 +54,13 @@ class KeyedState(Protocol):
 
     def put_many(self, values: Mapping[Key, Any]) -> None:
         """Set many values."""
+
+    def update(self, keys: Sequence[Key], change: Change) -> None:
+        """Change the values of keys, each given once: the quickest way to change many.
+
+        ``change`` gets their values, None where there is none, and gives what they are to be.
+        When it raises, nothing has changed.
+        """
 
     def working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
         """Give a dictionary with the values of these keys, to be read and changed in a ``with``.
@@ -281,9 +288,16 @@ class BlockBolt(_BoltBody):
     What ``process_block`` returns goes to the default stream. ``parents`` names for each output row
     the input row it stems from; without it, outputs of equal length stem row from row, others from
     the block as a whole.
+
+    A commutative bolt to which only its key and the fields ``reads`` of a tuple matter may name
+    these (often none). It is then prepared for blocks without other fields, and with a column
+    :data:`thalweg.weights.WEIGHT` that says how many equal tuples each row stands for. If it
+    ``passes_on`` tuples as well, it does so only while ``context.read_streams`` has that stream.
     """
 
     by_row: ClassVar[bool] = False
+    #: Fields that matter beside the key, where equal tuples may come as one row; None for all.
+    reads: tuple[str, ...] | None = None
 
     def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Handle one record batch."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import msgspec
@@ -32,6 +32,8 @@ import pyarrow.compute as pc
 from thalweg.errors import StateError, explain, shorten
 
 Key = Hashable
+#: Makes of the values of some keys, None where there is none, what they are to be.
+Change = Callable[[list[Any]], Sequence[Any]]
 
 NAN = float("nan")
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (naive datetimes are a kind of key)

@@ -22,7 +22,7 @@ from thalweg.clock import Clock
 from thalweg.codecs import Codec, MsgpackCodec
 from thalweg.errors import StateError, explain
 from thalweg.hashing import KEY_GROUPS, hash_key
-from thalweg.keys import Key, canonical, decode_key, encode_key
+from thalweg.keys import Change, Key, canonical, decode_key, encode_key
 
 Entry = tuple[bytes, bytes]
 
@@ -69,6 +69,11 @@ class MemoryState:
     def put_many(self, values: Mapping[Key, Any]) -> None:
         """Set many values."""
         self._values.update(values)
+
+    def update(self, keys: Sequence[Key], change: Change) -> None:
+        """Change the values of keys, each given once, all together."""
+        known = self.get_many(keys)
+        self.put_many(dict(zip(keys, change([known.get(key) for key in keys]), strict=True)))
 
     def working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
         """Give a dictionary to work on; here it is the state itself."""

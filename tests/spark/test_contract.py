@@ -77,7 +77,7 @@ def test_a_dataframe_without_rows_gives_no_rows() -> None:
 def test_few_payloads_come_as_they_are_and_none_makes_empty_partitions(context: Any) -> None:
     payloads = [b"", b"a", b"\x00\xff" * 10]
     assert collect(descriptors(context, payloads, 2)) == payloads
-    assert descriptors(context, payloads, 9).getNumPartitions() == 3
+    assert descriptors(context, payloads, 9).partitions == 3
     empty = run_at(descriptors(context, [], 4), lambda place, _: [str(place).encode()])
     assert collect(empty) == [b"0", b"1", b"2", b"3"]
 

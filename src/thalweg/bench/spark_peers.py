@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thalweg.bench.spark_session import ROCKSDB, STORE, need
+from thalweg.bench.spark_session import ROCKSDB, STORE, need, watched
 from thalweg.errors import ThalwegError, explain
 
 if TYPE_CHECKING:
@@ -110,9 +110,8 @@ def source(spark: SparkSession, folder: Path) -> DataFrame:
 def _timed(counts: DataFrame, folder: Path, store: str = ROCKSDB) -> list[float]:
     counts.sparkSession.conf.set(STORE, store)
     writer = counts.writeStream.outputMode("update").format("noop").trigger(availableNow=True)
-    query = writer.start()
-    query.awaitTermination()
-    progress = query.recentProgress
+    with watched(counts.sparkSession) as progress:
+        writer.start().awaitTermination()
     changed = sum(report["stateOperators"][0]["numRowsUpdated"] for report in progress)
     _expect("changed counts", sum(_keys(path) for path in _files(folder)), changed)
     return batch_seconds(progress, rows_in(folder))

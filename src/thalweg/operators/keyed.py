@@ -21,6 +21,7 @@ from thalweg.errors import SchemaError
 from thalweg.keys import Key, is_plain, key_arrays, key_values
 from thalweg.operators.calls import Call, Function, unpack
 from thalweg.schemas import Fields
+from thalweg.weights import WEIGHT, is_weighed
 
 #: The stream of a tally's changed values; its default stream passes the tuples on.
 CHANGES_STREAM = "changes"
@@ -218,6 +219,7 @@ class Count(KeyedBolt):
     """A table of how many tuples each key had, a block at a time."""
 
     commutative = True
+    reads: tuple[str, ...] | None = ()
 
     def __init__(self, table: str, outputs: Fields) -> None:
         self.table = table
@@ -226,21 +228,30 @@ class Count(KeyedBolt):
     def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Add the block to the table."""
         keys, additions = self._additions(batch)
-        values = self.state.get_many(keys)
-        changed: dict[Key, Any] = {}
-        for key, addition in zip(keys, additions, strict=True):
-            # A key may be listed twice: Arrow tells -0.0 from 0.0, a key does not.
-            changed[key] = values[key] = _plus(values.get(key), addition)
-        self._send(changed, batch)  # first: what does not fit must not change the table
-        self.state.put_many(changed)
+
+        def add(before: list[Any]) -> list[Any]:
+            after = list(map(_plus, before, additions))
+            # First: what does not fit must not change the table.
+            self._send(dict(zip(keys, after, strict=True)), batch)
+            return after
+
+        self.state.update(keys, add)
         return None
 
     def _additions(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
-        table = pa.Table.from_batches([batch.select(self.key)])
+        """Give the keys of a block, each once, and what is to be added to them."""
+        table = pa.Table.from_batches([batch])
         groups = pa.TableGroupBy(table, list(self.key), use_threads=False)
-        counts = groups.aggregate([([], "count_all")])
+        counts = groups.aggregate([(WEIGHT, "sum") if is_weighed(batch) else ([], "count_all")])
         columns = [counts.column(name).combine_chunks() for name in self.key]
-        return key_values(columns), counts.column("count_all").to_pylist()
+        keys, numbers = key_values(columns), counts.column(counts.num_columns - 1).to_pylist()
+        if any(pa.types.is_floating(column.type) for column in columns):
+            # Arrow tells -0.0 from 0.0, and 1.0 may be 1: a key does not.
+            sums: dict[Key, Any] = {}
+            for key, number in zip(keys, numbers, strict=True):
+                sums[key] = sums.get(key, 0) + number
+            return list(sums), list(sums.values())
+        return keys, numbers
 
 
 class Tally(Count):
@@ -253,10 +264,10 @@ class Tally(Count):
         super().__init__(table, outputs)
         self.streams = {CHANGES_STREAM: changes}
 
-    def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Count, then pass on."""
+    def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Count, then pass on what nobody else passes on in its stead."""
         super().process_block(batch)
-        return batch
+        return batch if DEFAULT_STREAM in self.context.read_streams else None
 
 
 class Sum(Count):
@@ -265,12 +276,20 @@ class Sum(Count):
     def __init__(self, table: str, field: str, outputs: Fields) -> None:
         super().__init__(table, outputs)
         self.field = field
+        self.reads = (field,)
 
     def _additions(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
+        values = self.values(self.field)
+        if is_weighed(batch):
+            values = list(map(_times, values, self.values(WEIGHT)))
         sums: dict[Key, Any] = {}  # Python's numbers, because Arrow's sums overflow in silence
-        for key, value in zip(self._keys(batch), self.values(self.field), strict=True):
+        for key, value in zip(self._keys(batch), values, strict=True):
             sums[key] = _plus(sums.get(key), value)
         return list(sums), list(sums.values())
+
+
+def _times(value: Any, weight: int) -> Any:
+    return None if value is None else value * weight
 
 
 def _plus(a: Any, b: Any) -> Any:

@@ -45,6 +45,8 @@ class TaskMaker:
     run: Run
     #: Takes refused tuples instead of the files that their components name.
     letters: Mapping[str, Lines] | None = None
+    #: Names of the streams of each component that are read, where the topology does not say it.
+    read: Mapping[str, frozenset[str]] | None = None
 
     def spouts(self, component: Component, counter: Counter) -> list[AnySpoutTask]:
         """Make the tasks of a spout."""
@@ -82,7 +84,6 @@ class TaskMaker:
     def _context(
         self, component: Component, task: int, shapes: Shapes, state: KeyedState | None
     ) -> TaskContext:
-        read = frozenset(s for s in component.outputs if self.topology.readers(component.name, s))
         return TaskContext(
             topology=self.topology.name,
             component=component.name,
@@ -92,11 +93,16 @@ class TaskMaker:
             random=random.Random(f"{self.seed}/{component.name}/{task}"),  # noqa: S311 (to be repeatable)
             state=state,
             shapes=shapes,
-            read_streams=read,
+            read_streams=self._read(component),
             settings=self.run.settings,
             stop=self.run.stop.set,
             tolerant=component.options.on_error != "fail",
         )
+
+    def _read(self, component: Component) -> frozenset[str]:
+        if self.read is not None:
+            return self.read[component.name]
+        return frozenset(s for s in component.outputs if self.topology.readers(component.name, s))
 
     def _memory(self, component: Component) -> MemoryState | None:
         if component.kind is Kind.STATELESS:

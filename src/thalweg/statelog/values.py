@@ -10,7 +10,7 @@ import msgspec
 
 from thalweg.codecs import Codec, MsgpackCodec
 from thalweg.errors import StateError, explain, shorten
-from thalweg.keys import Key
+from thalweg.keys import UNREADABLE, Key
 
 #: Types of values that cannot be changed in place.
 SCALARS = frozenset([str, int, float, bool, bytes, type(None)])
@@ -26,7 +26,7 @@ class Converter:
 
     def encode(self, keys: Sequence[Key], values: Sequence[Any]) -> list[bytes]:
         """Write the values of these keys."""
-        if type(self.codec) is MsgpackCodec and all(map(_is_direct, values)):
+        if type(self.codec) is MsgpackCodec and _are_direct(values):
             try:
                 return list(map(_encode, values))
             except (OverflowError, UnicodeEncodeError):
@@ -35,6 +35,11 @@ class Converter:
 
     def decode(self, keys: Sequence[Key], data: Sequence[bytes]) -> list[Any]:
         """Read the values of these keys."""
+        if type(self.codec) is MsgpackCodec:
+            try:
+                return self.codec.decode_many(data)
+            except UNREADABLE:
+                pass  # found again below, with the key
         return self._each(self.codec.decode, keys, data)
 
     def _each(
@@ -51,7 +56,11 @@ class Converter:
         return done
 
 
-def _is_direct(value: Any) -> bool:
-    """Say whether msgspec alone writes a value as MsgpackCodec does."""
-    type_ = type(value)
-    return type_ in SCALARS or (type_ is list and SCALARS.issuperset(map(type, value)))
+def _are_direct(values: Sequence[Any]) -> bool:
+    """Say whether msgspec alone writes all values as MsgpackCodec does."""
+    if SCALARS.issuperset(map(type, values)):
+        return True
+    return all(
+        type(value) in SCALARS or (type(value) is list and SCALARS.issuperset(map(type, value)))
+        for value in values
+    )

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from thalweg.codecs import Codec, MsgpackCodec
 from thalweg.hashing import Hashes, hash_columns, hash_key
-from thalweg.keys import Key, decode_key, encode_key, key_values
+from thalweg.keys import Change, Key, decode_key, encode_key, key_values
 from thalweg.statelog.keying import SIMPLE, decode_keys, encode_keys, hash_keys
 from thalweg.statelog.parts import (
     SCHEMA,
@@ -71,6 +71,7 @@ class VersionedState:
         "_complete",
         "_convert",
         "_originals",
+        "_own",
         "_parts",
         "_settings",
         "_stored",
@@ -80,6 +81,8 @@ class VersionedState:
 
     def __init__(self, parts: Sequence[pa.RecordBatch], settings: StateSettings) -> None:
         self._parts = [as_part(part) for part in parts]
+        #: Those of them that this batch has made.
+        self._own: list[pa.RecordBatch] = []
         self._settings = settings
         self._convert = Converter(settings.component, settings.codec)
         #: What the keys that were looked up or put are now.
@@ -131,6 +134,35 @@ class VersionedState:
         self._values.update(values)
         if self._written is not None:
             self._written.update(values)
+
+    def update(self, keys: Sequence[Key], change: Change) -> None:
+        """Change the values of keys, each given once, all together."""
+        if self._stored or self._values:  # some of them may have values that no part has
+            known = self.get_many(keys)
+            self.put_many(dict(zip(keys, change([known.get(k) for k in keys]), strict=True)))
+            return
+        hashes = hash_keys(keys)
+        order = np.argsort(hashes)
+        hashes, rows = hashes[order], pa.array(order)
+        ordered = pa.array(encode_keys(keys), pa.large_binary()).take(rows)
+        stored: list[bytes | None] = [None] * len(keys)
+        self._look_up(order, hashes, ordered, stored)
+        values = pa.array(self._changed_by(change, keys, stored), pa.large_binary()).take(rows)
+        self._own.append(self._part(hashes, ordered, values))
+        self._parts.append(self._own[-1])
+        self._base = None
+
+    def _changed_by(
+        self, change: Change, keys: Sequence[Key], stored: list[bytes | None]
+    ) -> list[bytes]:
+        """Call ``change`` with the values that these bytes are; give the bytes of its values."""
+        before: list[Any] = list(stored)
+        there = [row for row, data in enumerate(stored) if data is not None]
+        data = [data for data in stored if data is not None]
+        decoded = self._convert.decode([keys[row] for row in there], data)
+        for row, value in zip(there, decoded, strict=True):
+            before[row] = value
+        return self._convert.encode(keys, change(before))
 
     def working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
         """Give a dictionary to work on; it holds other keys of this batch too."""
@@ -184,8 +216,7 @@ class VersionedState:
         return decode_key(encode_key(key))
 
     def _load_new(self, keys: Iterable[Key]) -> None:
-        stored = self._stored
-        new = [key for key in dict.fromkeys(keys) if key not in stored]
+        new = list(dict.fromkeys(keys).keys() - self._stored.keys())
         if new:
             self._load(new)
 
@@ -218,6 +249,8 @@ class VersionedState:
             for index, data in zip(order[hits].tolist(), found, strict=True):
                 stored[index] = data
             left = np.flatnonzero(rows < 0)
+            if not len(left):
+                return
             order, hashes, keys = order[left], hashes[left], keys.take(pa.array(left))
 
     def _look_up_one(self, key: Key) -> bytes | None:
@@ -233,10 +266,15 @@ class VersionedState:
     def _take_in(self, keys: list[Key], stored: list[bytes | None]) -> None:
         """Note what the parts say of keys that are looked up for the first time."""
         self._stored.update(zip(keys, stored, strict=True))
-        there = [key for key, data in zip(keys, stored, strict=True) if data is not None]
+        there = keys
+        if None in stored:
+            there = [key for key, data in zip(keys, stored, strict=True) if data is not None]
         values = self._convert.decode(there, [data for data in stored if data is not None])
         self._originals.update(zip(there, values, strict=True))
         put = self._values
+        if put.keys().isdisjoint(there):
+            put.update(zip(there, values, strict=True))
+            return
         for key, value in zip(there, values, strict=True):
             if key not in put:
                 put[key] = value
@@ -255,25 +293,20 @@ class VersionedState:
         """Give what differs from the parts as a part of its own, or None when nothing does."""
         self._load_new(self._values)
         changed = self._changed()
-        gone = [
-            key
-            for key, data in self._stored.items()
-            if data is not None and key not in self._values
-        ]
+        missing = self._stored.keys() - self._values.keys()
+        gone = [key for key in missing if self._stored[key] is not None]
         keys = [*changed, *gone]
-        if not keys:
-            return None
-        values = [*changed.values(), *[None] * len(gone)]
-        batch = pa.RecordBatch.from_arrays(
-            [
-                pa.array(hash_keys(keys)),
-                pa.array(encode_keys(keys), pa.large_binary()),
-                pa.array(values, pa.large_binary()),
-                pa.array(np.full(len(keys), milliseconds(self._settings.now))),
-            ],
-            schema=SCHEMA,
-        )
-        return merge([batch], oldest=False)
+        made = list(self._own)
+        if keys:
+            values = pa.array([*changed.values(), *[None] * len(gone)], pa.large_binary())
+            encoded = pa.array(encode_keys(keys), pa.large_binary())
+            made.append(self._part(hash_keys(keys), encoded, values))
+        return merge(made, oldest=False) if made else None
+
+    def _part(self, hashes: Hashes, keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
+        times = np.full(len(keys), milliseconds(self._settings.now))
+        columns = [pa.array(hashes), keys, values, pa.array(times)]
+        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
     def _changed(self) -> dict[Key, bytes]:
         """Find the keys whose value is not what the parts say, with its bytes."""
@@ -285,17 +318,17 @@ class VersionedState:
             or type(value) not in SCALARS
             or key in written
         ]
-        values = [self._values[key] for key in suspects]
-        changed = {}
-        for key, value, data in zip(
-            suspects, values, self._convert.encode(suspects, values), strict=True
-        ):
-            old = stored[key]
-            if data != old or key in written:
-                same_object = originals.get(key, _MISSING) is value and key not in written
-                if same_object and data == self._rewritten(key, old):
-                    continue  # only read: its codec does not write it the same way twice
-                changed[key] = data
+        encoded = self._convert.encode(suspects, [self._values[key] for key in suspects])
+        changed = {
+            key: data
+            for key, data in zip(suspects, encoded, strict=True)
+            if data != stored[key] or key in written
+        }
+        # One that was only read has not changed, though its codec may write it another way.
+        same = [key for key in changed if originals.get(key, _MISSING) is self._values[key]]
+        for key in same:
+            if key not in written and changed[key] == self._rewritten(key, stored[key]):
+                del changed[key]
         return changed
 
     def _rewritten(self, key: Key, data: bytes | None) -> bytes | None:

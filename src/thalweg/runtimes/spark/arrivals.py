@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from thalweg.blocks import Block, Rows, concatenate, level
 from thalweg.ordering import Arrival
+from thalweg.runtimes.spark.wire import MAX_BYTES
+from thalweg.weights import is_weighed
 
 #: Rows that a task is given at once.
 CHUNK_ROWS = 131_072
@@ -72,15 +74,34 @@ class Spool:
                 yield whole.slice(start, length)
 
 
+def in_chunks(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Put small record batches together, as long as the result has at most so many rows.
+
+    >>> small = [pa.record_batch({"n": [i, i]}) for i in range(5)]
+    >>> [batch.num_rows for batch in in_chunks(small, rows=4)]
+    [4, 4, 2]
+    """
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        held = sum(other.num_rows for other in waiting), sum(other.nbytes for other in waiting)
+        if waiting and (held[0] + batch.num_rows > rows or held[1] + batch.nbytes > MAX_BYTES):
+            yield pa.concat_batches(waiting)
+            waiting = []
+        waiting.append(batch)
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
 def in_any_order(arrivals: Iterable[Arrival], chunk: int = CHUNK_ROWS) -> Iterator[Arrival]:
     """Put small blocks of one input together; each sender's tuples stay in its order."""
-    waiting: dict[int, list[Block]] = {}
+    waiting: dict[tuple[int, bool], list[Block]] = {}
     for index, block in arrivals:
-        blocks = waiting.setdefault(index, [])
+        alike = index, is_weighed(block.batch)
+        blocks = waiting.setdefault(alike, [])
         blocks.append(block)
         if sum(map(len, blocks)) >= chunk:
-            yield from _cut(index, waiting.pop(index), chunk)
-    for index, blocks in waiting.items():
+            yield from _cut(index, waiting.pop(alike), chunk)
+    for (index, _), blocks in waiting.items():
         yield from _cut(index, blocks, chunk)
 
 

@@ -12,17 +12,24 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark import RDD, SparkContext
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from thalweg.errors import SchemaError, ThalwegError, explain
-from thalweg.runtimes.spark.exchange import collect, descriptors, exchange, remove_shuffles, run_at
+from thalweg.runtimes.spark.exchange import (
+    Lane,
+    collect,
+    descriptors,
+    exchange,
+    remove_shuffles,
+    run_at,
+)
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import BatchInput
 from thalweg.runtimes.spark.limits import Retries
 from thalweg.runtimes.spark.marks import marks_of
 from thalweg.runtimes.spark.notes import Commit, Note, decode_commit
-from thalweg.runtimes.spark.program import Facts, Program, Shipped
+from thalweg.runtimes.spark.program import Facts, Program, Shipped, spare_collections
 from thalweg.runtimes.spark.stage import StageWork
 from thalweg.runtimes.spark.watching import watched
 from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
@@ -123,22 +130,22 @@ class Batches:
 
     def _attempt(self, facts: Facts, taken: BatchInput) -> list[Commit]:
         plan = self.program.plan
-        rdd, first = self._input(taken)
+        lane, first = self._input(taken)
         for stage in range(first, plan.stages):
-            rdd = run_at(rdd, partial(run_stage, self.shipped, facts, stage))
+            lane = run_at(lane, partial(run_stage, self.shipped, facts, stage))
             if stage < plan.stages - 1:
-                rdd = exchange(rdd, plan.places)
+                lane = exchange(lane, plan.places)
         name, stall = f"batch {facts.version}", self.program.limits.stall
         try:
             with watched(self.context, name, stall, self.notice):
-                return [decode_commit(data) for data in collect(rdd)]
+                return [decode_commit(data) for data in collect(lane)]
         finally:
-            remove_shuffles(rdd)
+            remove_shuffles(lane)
 
-    def _input(self, taken: BatchInput) -> tuple[RDD[Any], int]:
+    def _input(self, taken: BatchInput) -> tuple[Lane, int]:
         """Give what the job begins with, and its first stage: without input there is no source."""
-        if taken.rdd is not None:
-            return taken.rdd(), 0
+        if taken.lane is not None:
+            return taken.lane(), 0
         first = min(1, self.program.plan.stages - 1)
         return descriptors(self.context, [], self.program.plan.places), first
 
@@ -178,6 +185,7 @@ def run_stage(
     shipped: Shipped, facts: Facts, stage: int, place: int, payloads: Iterator[bytes]
 ) -> Iterator[bytes]:
     """Run one stage at one place; this is what Spark calls."""
+    spare_collections()
     return StageWork(shipped.program(), facts, stage, place).run(iter(payloads))
 
 

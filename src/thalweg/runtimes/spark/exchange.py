@@ -1,18 +1,23 @@
 """Spark's private entry points, all of them: record batches out of a DataFrame, raw exchanges.
 
 Nothing else in Thalweg calls Spark below its public surface; ``tests/spark/test_contract.py`` says
-what is relied upon. Payloads cross as bytes: Spark never pickles them.
+what is relied upon. Payloads cross as bytes: Spark never pickles them. Stages are made of the
+JVM's objects directly: PySpark's own RDDs ask the JVM three times as often, and each question
+takes a part of a millisecond from every batch.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from pyspark import RDD, SparkContext
-from pyspark.serializers import NoOpSerializer
+from pyspark import SparkContext
+from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
 from pyspark.sql import DataFrame
+from pyspark.util import _load_from_socket
 
 #: What a stage is: (partition, payloads) -> payloads.
 StageFunction = Callable[[int, Iterable[Any]], Iterable[bytes]]
@@ -28,27 +33,96 @@ def place_itself(place: int) -> int:
     return place
 
 
-def arrow_batches(frame: DataFrame) -> RDD[Any]:
+@dataclass(frozen=True)
+class Lane:
+    """Payloads on their way: an RDD of the JVM."""
+
+    context: SparkContext
+    rdd: Any
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions it has."""
+        return int(self.rdd.getNumPartitions())
+
+
+class _Handles:
+    """What a context keeps for all of its jobs, looked up in the JVM once."""
+
+    def __init__(self, context: SparkContext) -> None:
+        jvm = context._jvm
+        assert jvm is not None  # noqa: S101 (a running context has one)
+        self._jvm = jvm
+        self._partitioners: dict[int, Any] = {}
+        self._around: tuple[list[Any], tuple[Any, Any]] = [], (None, None)
+        self.function, self.python_rdd = jvm.SimplePythonFunction, jvm.PythonRDD
+        self.pairs = jvm.PairwiseRDD
+        self.values, self.collect = jvm.PythonRDD.valueOfPair, jvm.PythonRDD.collectAndServe
+
+    def partitioner(self, places: int) -> Any:
+        """Give the partitioner that sends each payload to the place it is addressed to."""
+        if places not in self._partitioners:
+            made = self._jvm.PythonPartitioner(places, id(place_itself))
+            self._partitioners[places] = made
+        return self._partitioners[places]
+
+    def around(self, context: SparkContext) -> tuple[Any, Any]:
+        """Give the workers' environment and the files they can import, as the JVM's objects."""
+        found = [*context.environment.items(), *(context._python_includes or ())]
+        if self._around[0] != found or None in self._around[1]:
+            util = self._jvm.java.util
+            environment, includes = util.HashMap(), util.ArrayList()
+            for name, value in context.environment.items():
+                environment.put(name, value)
+            for name in context._python_includes or ():
+                includes.add(name)
+            self._around = found, (environment, includes)
+        return self._around[1]
+
+
+_pickler: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
+_handles: WeakKeyDictionary[SparkContext, _Handles] = WeakKeyDictionary()
+
+
+def _of(context: SparkContext) -> _Handles:
+    found = _handles.get(context)
+    if found is None:
+        found = _handles[context] = _Handles(context)
+    return found
+
+
+def arrow_batches(frame: DataFrame) -> Lane:
     """Give a DataFrame as Arrow record batches (IPC messages without schema), in one hop."""
-    jrdd = frame._jdf.toArrowBatchRdd().toJavaRDD()
-    return RDD(jrdd, frame.sparkSession.sparkContext, NoOpSerializer())
+    return Lane(frame.sparkSession.sparkContext, frame._jdf.toArrowBatchRdd())
 
 
-def descriptors(context: SparkContext, payloads: list[bytes], slices: int) -> RDD[Any]:
+def descriptors(context: SparkContext, payloads: list[bytes], slices: int) -> Lane:
     """Spread a few small payloads over partitions, as they are; without any all are empty."""
     jvm, parts = context._jvm, min(slices, len(payloads)) or slices
     assert jvm is not None  # noqa: S101 (a running context has one)
     array = jvm.java.util.ArrayList()
     for payload in payloads:
         array.add(payload)
-    return RDD(context._jsc.parallelize(array, parts), context, NoOpSerializer())
+    return Lane(context, context._jsc.parallelize(array, parts).rdd())
 
 
-def run_at(rdd: RDD[Any], function: StageFunction) -> RDD[Any]:
+def run_at(lane: Lane, function: StageFunction) -> Lane:
     """Apply a stage to every partition; bytes in, bytes out."""
-    mapped = rdd.mapPartitionsWithIndex(function)
-    mapped._bypass_serializer = True  # type: ignore[attr-defined]  # of PipelinedRDD
-    return mapped
+    context, handles = lane.context, _of(lane.context)
+    raw = NoOpSerializer()
+    command = _pickler.dumps((function, None, raw, raw))
+    # Pickling has noted the broadcasts that the function refers to.
+    broadcasts = [found._jbroadcast for found in context._pickled_broadcast_vars]
+    context._pickled_broadcast_vars.clear()
+    wrapped = handles.function(
+        bytearray(command),
+        *handles.around(context),
+        context.pythonExec,
+        context.pythonVer,
+        broadcasts,
+        context._javaAccumulator,
+    )
+    return Lane(context, handles.python_rdd(lane.rdd, wrapped, False, False))
 
 
 def exhaust(payloads: Iterable[bytes]) -> None:
@@ -57,21 +131,20 @@ def exhaust(payloads: Iterable[bytes]) -> None:
         pass
 
 
-def exchange(rdd: RDD[Any], places: int) -> RDD[Any]:
+def exchange(lane: Lane, places: int) -> Lane:
     """Send payloads to places; the stage before has yielded ``address(place), payload`` in turn."""
-    context = rdd.context
-    jvm = context._jvm
-    assert jvm is not None  # noqa: S101 (a running context has one)
-    partitioner = jvm.PythonPartitioner(places, id(place_itself))
-    pairs = jvm.PairwiseRDD(rdd._jrdd.rdd()).asJavaPairRDD().partitionBy(partitioner)
-    return RDD(jvm.PythonRDD.valueOfPair(pairs), context, NoOpSerializer())
+    handles = _of(lane.context)
+    pairs = handles.pairs(lane.rdd).asJavaPairRDD().partitionBy(handles.partitioner(places))
+    return Lane(lane.context, handles.values(pairs).rdd())
 
 
-def collect(rdd: RDD[Any]) -> list[bytes]:
+def collect(lane: Lane) -> list[bytes]:
     """Run the job, and give the payloads of its last stage."""
-    return list(RDD(rdd._jrdd, rdd.context, NoOpSerializer()).collect())
+    served = _of(lane.context).collect(lane.rdd)
+    with _load_from_socket(served, NoOpSerializer()) as payloads:
+        return list(payloads)
 
 
-def remove_shuffles(last: RDD[Any]) -> None:
-    """Let go of the files of all exchanges before this RDD, without waiting for it."""
-    last._jrdd.rdd().cleanShuffleDependencies(False)
+def remove_shuffles(last: Lane) -> None:
+    """Let go of the files of all exchanges before this one, without waiting for it."""
+    last.rdd.cleanShuffleDependencies(False)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import msgspec
-from pyspark import RDD, SparkContext
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from thalweg.runtimes.spark.exchange import arrow_batches, descriptors
+from thalweg.runtimes.spark.exchange import Lane, arrow_batches, descriptors
 from thalweg.runtimes.spark.program import Frame
 from thalweg.runtimes.spark.segments import Entry, Segment
 from thalweg.statelog.location import Location
@@ -37,8 +36,8 @@ class BatchInput:
     """What a batch takes in, and when."""
 
     clock: float
-    #: Makes the RDD that the first stage reads; None when there is nothing to read.
-    rdd: Callable[[], RDD[Any]] | None = None
+    #: Makes the lane that the first stage reads; None when there is nothing to read.
+    lane: Callable[[], Lane] | None = None
     frame: Frame | None = None
     #: How far each source will have been read.
     inputs: Mapping[str, int] = field(default_factory=dict)
@@ -57,7 +56,7 @@ def from_entry(context: SparkContext, entry: Entry, places: int) -> BatchInput:
     payloads = [msgspec.msgpack.encode(part) for part in slices]
     return BatchInput(
         clock=entry.clock,
-        rdd=(lambda: descriptors(context, payloads, places)) if payloads else None,
+        lane=(lambda: descriptors(context, payloads, places)) if payloads else None,
         inputs={LOG: entry.number},
         tracked=any(segment.tracked for segment in entry.segments),
         save=partial(_save_entry, entry),
@@ -82,7 +81,7 @@ def from_frame(frame: DataFrame, component: str, number: int, clock: float) -> B
     schema = to_arrow_schema(frame.schema)
     return BatchInput(
         clock=clock,
-        rdd=lambda: arrow_batches(frame),
+        lane=lambda: arrow_batches(frame),
         frame=Frame(component, schema.serialize().to_pybytes()),
         inputs={component: number},
         save=partial(_save_frame, frame),

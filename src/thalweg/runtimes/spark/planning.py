@@ -6,11 +6,12 @@ producer does. Pure: nothing here knows Spark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from thalweg.blocks import DEFAULT_STREAM
-from thalweg.components import Kind
+from thalweg.components import BlockBolt, Kind
 from thalweg.errors import StateError, UsageError, explain
 from thalweg.groupings import Fields as FieldsGrouping
 from thalweg.groupings import (
@@ -44,6 +45,8 @@ class Edge:
     in_order: bool
     #: The component that the reader asked, where another one sends in its stead.
     stands_for: str | None = None
+    #: The fields that matter to the reader, where equal tuples may travel as one; None for all.
+    reads: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,19 @@ class Plan:
     def stages(self) -> int:
         """How many stages a batch has; one more than it has exchanges."""
         return max(self.stage_of.values()) + 1
+
+    @cached_property
+    def read_streams(self) -> dict[str, frozenset[str]]:
+        """The streams of each component that it has to send itself."""
+        return {
+            c.name: frozenset(s for s in c.outputs if self.edges[c.name, s]) for c in self.topology
+        }
+
+    @cached_property
+    def stood_in_for(self) -> frozenset[str]:
+        """Components whose default stream others send in their stead."""
+        every = (edge for edges in self.edges.values() for edge in edges)
+        return frozenset(edge.stands_for for edge in every if edge.stands_for is not None)
 
     def place_of(self, task: int) -> int:
         """Give the place at which a task of any component runs."""
@@ -110,6 +126,7 @@ def make_plan(topology: Topology, places: int, fuse: bool = True, shorten: bool 
             fused=fuse and input_.order == "sender",
             in_order=name in in_order,
             stands_for=None if sender[0] == input_.component else input_.component,
+            reads=None if name in in_order else _reads(reader, input_, senders.values()),
         )
         edges[sender].append(edge)
     traced = frozenset(
@@ -128,6 +145,21 @@ def _sender(topology: Topology, input_: Input, shorten: bool) -> tuple[str, str]
     if shorten and passes_on and sure and not by_place:
         return _sender(topology, asked.inputs[0], shorten)
     return input_.component, input_.stream
+
+
+def _reads(
+    reader: Component, input_: Input, senders: Iterable[tuple[str, str]]
+) -> tuple[str, ...] | None:
+    """Name the fields that matter to a keyed reader which does not tell equal tuples apart."""
+    body = reader.body
+    if not isinstance(body, BlockBolt) or body.reads is None or not body.commutative:
+        return None
+    passed_on = body.passes_on and (reader.name, DEFAULT_STREAM) in senders
+    by_key = isinstance(input_.grouping, FieldsGrouping)
+    sure = reader.options.on_error == "fail"  # a refused row stands for one tuple
+    if passed_on or not by_key or not sure:
+        return None
+    return tuple(dict.fromkeys((*input_.key, *body.reads)))
 
 
 def _with_degrees(topology: Topology, places: int) -> Topology:

@@ -252,7 +252,7 @@ class _Running:
     def _run_batch(self, taken: BatchInput) -> set[int]:
         """Run a batch with the ticks that are due; gives the serials of tuples that failed."""
         taken = replace(taken, ticks=frozenset() if taken.end else self._ticks.due(taken.clock))
-        self._went_on = self._went_on or taken.rdd is not None
+        self._went_on = self._went_on or taken.lane is not None
         try:
             done = self._batches.run(taken)
         except (ComponentError, SchemaError, GivenUp) as error:

@@ -16,7 +16,7 @@ from thalweg.components import Kind
 from thalweg.errors import ThalwegError, explain
 from thalweg.ordering import Arrival
 from thalweg.runtimes.outputs import Emission
-from thalweg.runtimes.spark.arrivals import Spool, in_any_order, in_order
+from thalweg.runtimes.spark.arrivals import Spool, in_any_order, in_chunks, in_order
 from thalweg.runtimes.spark.exchange import address, exhaust
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import Entered
@@ -40,6 +40,7 @@ from thalweg.runtimes.spark.wire import (
 from thalweg.runtimes.spark.work_tasks import WorkTasks
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.topology import Component
+from thalweg.weights import tuples_in
 
 #: Serial number of what ticks and ends make components send: behind all tuples of the batch.
 _LATER = 1 << 62
@@ -151,8 +152,9 @@ class StageWork:
         schema = pa.ipc.read_schema(pa.py_buffer(frame.schema))
         shape = self._tasks.shapes(self._topology.component(frame.component))["default"]
         serial = self._place << _PARTITION_BITS
-        for payload in payloads:
-            batch = shape.conform(pa.ipc.read_record_batch(pa.py_buffer(payload), schema))
+        read = (pa.ipc.read_record_batch(pa.py_buffer(payload), schema) for payload in payloads)
+        for whole in in_chunks(read, self._program.limits.chunk_rows):
+            batch = shape.conform(whole)
             self._tasks.counts_of(frame.component).emitted += batch.num_rows
             yield Block.of(batch, Origin(frame.component), serial)
             serial += batch.num_rows
@@ -207,7 +209,7 @@ class StageWork:
         if isinstance(task, BoltTask) and component.kind is Kind.KEYED and input_.key:
             self._stores.prefetch(component, number, [block.batch.column(n) for n in input_.key])
         counts = self._tasks.counts_of(component.name)
-        counts.received[number] = counts.received.get(number, 0) + len(block)
+        counts.received[number] = counts.received.get(number, 0) + tuples_in(block.batch)
         lineage = component.name in self._plan.traced or self._facts.tracked
         if self._facts.tracked and isinstance(task, BoltTask) and not task.body.auto_ack:
             block = replace(block, roots=[(serial,) for serial in block.serials.tolist()])
@@ -217,6 +219,8 @@ class StageWork:
         if self._facts.tracked:
             self._tasks.kept.open.update(block.serials[sorted(task.kept_rows)].tolist())
             self._tasks.kept.failed.update(block.serials[sorted(task.failed_rows)].tolist())
+        if component.name in self._plan.stood_in_for:
+            counts.emitted += tuples_in(block.batch)
         branch = index if len(component.inputs) > 1 else None
         for emission in emissions:
             counts.emitted += emission.batch.num_rows
@@ -245,18 +249,20 @@ class StageWork:
         for edge in self._plan.edges[origin.component, origin.stream]:
             asked = edge.stands_for
             sent = block if asked is None else replace(block, origin=Origin(asked))
+            if edge.reads is not None and not self._facts.tracked:
+                sent = self._routes.weigh(edge, sent)
             if edge.how == "driver":
                 self._staging.add(edge, sent, edge.in_order or self._facts.tracked)
                 continue
             reader = self._topology.component(edge.reader)
             for task, part in self._routes.router(edge).route(sent):
                 if edge.how == "here" or self._is_local(edge, task, part):
-                    counts.local += len(part)
+                    counts.local += tuples_in(part.batch)
                     self._process(reader, task, edge.index, part)
                 else:
                     to = Address(edge.reader, edge.index, task, self._stage)
                     packed = pack_block(to, part, edge.in_order or self._facts.tracked)
-                    counts.shuffled += len(part)
+                    counts.shuffled += tuples_in(part.batch)
                     counts.shuffled_bytes += self._send(self._plan.place_of(task), packed)
 
     def _is_local(self, edge: Edge, task: int, part: Block) -> bool:

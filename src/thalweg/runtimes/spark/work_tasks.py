@@ -79,6 +79,7 @@ class WorkTasks:
             program.key_groups,
             self._run,
             letters,
+            program.plan.read_streams,
         )
 
     def get(self, component: Component, task: int) -> AnyBoltTask:
