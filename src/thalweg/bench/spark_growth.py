@@ -6,6 +6,7 @@ import os
 import resource
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,7 +35,8 @@ class Sizes:
 
     few_keys: int = 10_000
     many_keys: int = 1_000_000
-    rows: int = 20_000
+    #: Keys that a batch changes, each once: the same number, however many there are.
+    rows: int = 8_000
     batches: int = 60
     restart_keys: int = 5_000_000
     long_batches: int = 2_000
@@ -42,7 +44,7 @@ class Sizes:
 
 
 FULL = Sizes()
-QUICK = Sizes(many_keys=200_000, batches=15, restart_keys=400_000, long_batches=60, rows=10_000)
+QUICK = Sizes(many_keys=200_000, batches=15, restart_keys=400_000, long_batches=60)
 
 
 class Keys(BlockSpout):
@@ -70,7 +72,8 @@ class Keys(BlockSpout):
             self.finish()
             return None
         self.left -= 1
-        return pa.record_batch({"key": self.random.integers(0, self.keys, self.rows)})
+        keys = self.random.choice(self.keys, self.rows, replace=False, shuffle=False)
+        return pa.record_batch({"key": keys})
 
 
 @dataclass
@@ -80,6 +83,9 @@ class Watch:
     state: Path
     java: Callable[[], float]
     every: int = 0
+    #: After so many batches the run is stopped.
+    last: int | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
     ends: list[float] = field(default_factory=list)
     seen: list[dict[str, float]] = field(default_factory=list)
 
@@ -87,6 +93,8 @@ class Watch:
         """Take one event."""
         if isinstance(event, Progress):
             self.ends.append(time.perf_counter())
+            if len(self.ends) == self.last:
+                self.stop.set()
             if self.every and len(self.ends) % self.every == 0:
                 self.seen.append(self.look(len(self.ends)))
 
@@ -142,7 +150,7 @@ def _run(state: Path, source: Keys, watch: Watch, session: Any) -> None:
     runtime = Spark(
         session, places=PLACES, state=str(state), pump=PumpSettings(rows=1, pending_entries=1)
     )
-    flow.run(on=runtime, listen=watch.listen)
+    flow.run(on=runtime, listen=watch.listen, stop=watch.stop)
 
 
 def _batches(state: Path, keys: int, sizes: Sizes) -> dict[str, Any]:
@@ -162,8 +170,11 @@ def _batches(state: Path, keys: int, sizes: Sizes) -> dict[str, Any]:
 
 
 def _restart(state: Path, sizes: Sizes) -> dict[str, Any]:
+    """Fill a large state, stop as Ctrl-C would, and start again in a new JVM."""
+    filled = -(-sizes.restart_keys // _FILL_ROWS) + 1
     with bench_session("growth") as session:
-        _run(state, Keys(sizes.restart_keys, 0, 0), Watch(state, _heap(session)), session)
+        watch = Watch(state, _heap(session), last=filled)
+        _run(state, Keys(sizes.restart_keys, sizes.batches, sizes.rows), watch, session)
     begin = time.perf_counter()
     with bench_session("growth") as session:
         up = time.perf_counter() - begin

@@ -183,7 +183,7 @@ def _values(opened: Version, component: str) -> Values:
 def _records(opened: Version, component: str) -> Iterator[list[Record]]:
     values = _values(opened, component)
     for name in _names(opened, component):
-        task = opened.split(name)[1]
+        task = opened.owners.split(name)[1]
         more = {} if task is None else {"task": task}
         for batch in opened.batches(name):
             keys, stored = batch.column("key").to_pylist(), batch.column("value").to_pylist()

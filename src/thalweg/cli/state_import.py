@@ -76,7 +76,9 @@ def import_file(version: Version, component: str, path: Path) -> tuple[Manifest,
 
 def _chunks(version: Version, component: str, path: Path) -> Iterator[dict[str, _Rows]]:
     mark = version.manifest.topology[component]
-    is_split = any(version.split(n)[1] is not None for n in version.components().get(component, ()))
+    is_split = any(
+        version.owners.split(n)[1] is not None for n in version.components().get(component, ())
+    )
     values = Values(mark.codec)
     chunk: dict[str, _Rows] = {}
     rows = size = 0

@@ -4,10 +4,19 @@ The state of a place at a version is a short list of *runs*, oldest first; each 
 (or several, merged) changed. Runs never change, and a manifest alone says which of them count.
 """
 
-from thalweg.statelog.compaction import CompactionLimits, Merge, Trim, compact, plan, replaced
+from thalweg.statelog.compaction import (
+    CompactionLimits,
+    Merge,
+    Trim,
+    compact,
+    plan,
+    plan_all,
+    replaced,
+)
 from thalweg.statelog.garbage import garbage, needed, run_name, version_of
 from thalweg.statelog.location import Location, MissingObject
 from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests, StagedRef
+from thalweg.statelog.owners import Owners
 from thalweg.statelog.parts import SCHEMA, Owns, merge
 from thalweg.statelog.runs import CorruptRun, Run, RunRef, Runs, write_run
 from thalweg.statelog.versioned import StateSettings, VersionedState
@@ -22,6 +31,7 @@ __all__ = [
     "Manifests",
     "Merge",
     "MissingObject",
+    "Owners",
     "Owns",
     "Run",
     "RunRef",
@@ -35,6 +45,7 @@ __all__ = [
     "merge",
     "needed",
     "plan",
+    "plan_all",
     "replaced",
     "run_name",
     "version_of",

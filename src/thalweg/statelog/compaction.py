@@ -73,6 +73,24 @@ def plan(refs: Sequence[RunRef], limits: CompactionLimits = _LIMITS) -> Merge | 
     return Merge(tuple(refs[start:]), oldest=start == 0)
 
 
+def plan_all(
+    runs: Sequence[Sequence[RunRef]], limits: CompactionLimits = _LIMITS
+) -> list[tuple[int, Merge]]:
+    """Say for each place, where there is something to do, what to merge.
+
+    While places share runs, each first takes its own rows out of them. Deleted keys must stay
+    noted meanwhile: other places still have runs with their old values.
+    """
+    if any(ref.shared for refs in runs for ref in refs):
+        return [
+            (place, Merge(tuple(refs), oldest=False))
+            for place, refs in enumerate(runs)
+            if any(ref.shared for ref in refs)
+        ]
+    planned = [(place, plan(refs, limits)) for place, refs in enumerate(runs)]
+    return [(place, merge_) for place, merge_ in planned if merge_ is not None]
+
+
 def compact(
     location: Location, runs: Runs, merge_: Merge, name: str, trim: Trim = _NO_TRIM
 ) -> RunRef:

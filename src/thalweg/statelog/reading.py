@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.errors import StateError, explain
-from thalweg.hashing import Hashes, hash_key
+from thalweg.hashing import hash_key
 from thalweg.keys import Key, encode_key
-from thalweg.routing.table import RoutingTable
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests
-from thalweg.statelog.parts import Mask, Owns, find_one, hashes_of, merge
+from thalweg.statelog.owners import Owners
+from thalweg.statelog.parts import Owns, find_one, hashes_of, merge
 from thalweg.statelog.runs import RunRef, Runs
 from thalweg.statelog.stores import local_path
 
@@ -50,11 +50,7 @@ def manifest_at(location: Location, version: int | None = None) -> Manifest:
 
 @dataclass(frozen=True)
 class Version:
-    """A committed version, to be read.
-
-    The state of a component has one name, which is the component's, or, where partial keys split
-    it, one for each task: ``"count#0"``, ``"count#1"``.
-    """
+    """A committed version, to be read; states have names as in :mod:`thalweg.statelog.owners`."""
 
     location: Location
     manifest: Manifest
@@ -64,15 +60,14 @@ class Version:
         """Give the components that have state here, with the names of that state."""
         found: dict[str, list[str]] = {}
         for name in sorted({name for ref in self._all_runs() for name in ref.keys}):
-            found.setdefault(self.split(name)[0], []).append(name)
+            found.setdefault(self.owners.split(name)[0], []).append(name)
         return found
 
-    def split(self, name: str) -> tuple[str, int | None]:
-        """Tell the component of a state's name, and the task where it is one task's alone."""
-        component, mark, task = name.rpartition("#")
-        if mark and task.isdigit() and name not in self.manifest.topology:
-            return component, int(task)
-        return name, None
+    @property
+    def owners(self) -> Owners:
+        """Whose its rows are."""
+        manifest = self.manifest
+        return Owners(manifest.topology, manifest.places, manifest.key_groups)
 
     def runs_of(self, name: str) -> int:
         """Count the runs that have something of this name."""
@@ -110,30 +105,22 @@ class Version:
 
         A run that several places share may be out of date for keys of the others.
         """
-        component, task = self.split(name)
-        mark = self.manifest.topology.get(component)
-        if mark is None:  # its component has gone, so nothing has been written since
+        owners = self.owners
+        if owners.split(name)[0] not in self.manifest.topology:
+            # Its component has gone, so nothing has been written since.
             in_turn = sorted(self._all_runs(), key=lambda ref: (ref.last, ref.first))
             yield self._parts(name, in_turn), None
             return
-        home = task if task is not None else 0 if mark.kind == "global" else None
+        home = owners.home(name)
         for place, refs in enumerate(self.manifest.runs):
             if home is None and any(ref.shared for ref in refs):
-                yield self._parts(name, refs), self._owned_by(place, mark.degree)
-            elif home is None or home % self.manifest.places == place:
+                yield self._parts(name, refs), owners.at_place(name, place)
+            elif home is None or home == place:
                 yield self._parts(name, refs), None
 
     def _parts(self, name: str, refs: Sequence[RunRef]) -> list[pa.RecordBatch]:
         opened = [self.runs.open(self.location, ref) for ref in refs if name in ref.keys]
         return [part for run in opened if (part := run.part(name)) is not None]
-
-    def _owned_by(self, place: int, degree: int) -> Owns:
-        table, places = RoutingTable.even(degree, self.manifest.key_groups), self.manifest.places
-
-        def owns(hashes: Hashes) -> Mask:
-            return table.places_of(hashes) % places == place
-
-        return owns
 
 
 def _ranges(parts: Sequence[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

@@ -18,16 +18,17 @@ from thalweg.errors import StateError
 from thalweg.hashing import hash_key
 from thalweg.routing.table import RoutingTable
 from thalweg.statelog import (
+    CompactionLimits,
     ComponentMark,
     CorruptRun,
     Location,
     Manifest,
     Manifests,
-    Merge,
     RunRef,
     Runs,
     Trim,
     compact,
+    plan_all,
     replaced,
     write_run,
 )
@@ -87,13 +88,12 @@ class History:
         self.places, self.degree = places, degree
 
     def merge(self, place: int) -> None:
-        refs = self.runs[place % self.places]
-        if refs:
-            trim = Trim(owns={"count": lambda h: self.owner(h) == place % self.places})
-            merge = Merge(tuple(refs), oldest=True)
-            name = f"runs/{self.number:012}-{place}-{len(refs)}-merged-{self.places}"
-            new = compact(self.location, Runs(), merge, name, trim)
-            self.runs[place % self.places] = replaced(refs, merge, new)
+        for at, merge in plan_all(self.runs, CompactionLimits(max_runs=1)):
+            if at == place % self.places:
+                trim = Trim(owns={"count": self.version().owners.at_place("count", at)})
+                name = f"runs/{self.number:012}-{at}-{len(merge.refs)}-merged-{self.places}"
+                new = compact(self.location, Runs(), merge, name, trim)
+                self.runs[at] = replaced(self.runs[at], merge, new)
 
     def version(self) -> Version:
         mark = msgspec.structs.replace(KEYED, degree=self.degree)
@@ -174,7 +174,7 @@ def test_split_state_has_a_name_for_each_task(tmp_path: Path) -> None:
     version = Version(location, made)
     assert version.components() == {"count": ["count#0", "count#1"]}
     assert contents(version, "count#1") == {"a": 5}
-    assert version.split("count#1") == ("count", 1)
+    assert version.owners.split("count#1") == ("count", 1)
 
 
 def test_state_of_a_component_that_has_gone_is_still_there(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ class _Handles:
         return self._around[1]
 
 
-_pickler: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
+_pickler: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]  # untyped there
 _handles: WeakKeyDictionary[SparkContext, _Handles] = WeakKeyDictionary()
 
 

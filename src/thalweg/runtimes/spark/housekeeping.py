@@ -6,28 +6,24 @@ Both in one thread of their own. Merging is a Spark job; its result is adopted b
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import msgspec
-import numpy as np
 from pyspark import SparkContext
 
-from thalweg.components import Kind
-from thalweg.hashing import Hashes
 from thalweg.runtimes.spark.exchange import collect, descriptors, run_at
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.planning import state_name
 from thalweg.runtimes.spark.program import Program, Shipped
 from thalweg.runtimes.spark.segments import SegmentLog
-from thalweg.statelog.compaction import CompactionLimits, Merge, Trim, compact, plan, replaced
+from thalweg.statelog.compaction import CompactionLimits, Merge, Trim, compact, plan_all, replaced
 from thalweg.statelog.garbage import garbage, needed, run_name
 from thalweg.statelog.manifests import Manifest, Manifests
-from thalweg.statelog.parts import Mask, Owns, milliseconds
+from thalweg.statelog.parts import milliseconds
 from thalweg.statelog.runs import RunRef
-from thalweg.topology import Component
 
 _FOLDERS = ("runs", "staged", "letters")
 # Merges that fail one after the other before the run does: then the number of runs has no bound.
@@ -124,12 +120,7 @@ class Housekeeping:
         if self._merging is not None:
             return
         limits = CompactionLimits(max_runs=self._limits.runs)
-        shared = any(ref.shared for refs in manifest.runs for ref in refs)
-        planned = [
-            (place, _own_copy(refs) if shared else plan(refs, limits))
-            for place, refs in enumerate(manifest.runs)
-        ]
-        merges = [Merging(place, merge) for place, merge in planned if merge is not None]
+        merges = [Merging(place, merge) for place, merge in plan_all(manifest.runs, limits)]
         if merges:
             self._merging = self._thread.submit(self._run_merges, merges, manifest.clock)
 
@@ -138,14 +129,6 @@ class Housekeeping:
         rdd = descriptors(self._context, payloads, len(payloads))
         merged = run_at(rdd, partial(run_merges, self._shipped, clock))
         return [msgspec.msgpack.decode(data, type=Merged) for data in collect(merged)]
-
-
-def _own_copy(refs: Sequence[RunRef]) -> Merge | None:
-    """Let a place take its keys out of runs that it shares with others.
-
-    Deleted keys must stay noted meanwhile: other places still have runs with their old values.
-    """
-    return Merge(tuple(refs), oldest=False) if any(ref.shared for ref in refs) else None
 
 
 def run_merges(
@@ -171,21 +154,6 @@ def _trim(program: Program, merging: Merging, clock: float) -> Trim:
         if c.options.ttl is not None
         for task in range(c.degree)
     }
-    owns: dict[str, Owns] = {}
-    if any(ref.shared for ref in merging.merge.refs):
-        for component in topology:
-            for task in range(component.degree):
-                owns[state_name(component, task)] = _owns(program, component, task, merging.place)
-    return Trim(expired, owns)
-
-
-def _owns(program: Program, component: Component, task: int, place: int) -> Owns:
-    table, places = program.tables[component.name], program.plan.places
-    if component.kind is Kind.KEYED and state_name(component, task) == component.name:
-        return lambda hashes: table.places_of(hashes) % places == place
-    mine = program.plan.place_of(task) == place
-
-    def all_or_none(hashes: Hashes) -> Mask:
-        return np.full(len(hashes), mine)
-
-    return all_or_none
+    refs = merging.merge.refs
+    names = {name for ref in refs for name in ref.keys} if any(r.shared for r in refs) else ()
+    return Trim(expired, {name: program.owners.at_place(name, merging.place) for name in names})

@@ -20,6 +20,8 @@ from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.shipping import unpack
 from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import ComponentMark
+from thalweg.statelog.owners import Owners
 from thalweg.statelog.runs import RunRef, Runs
 from thalweg.topology import Component
 
@@ -33,6 +35,13 @@ class Program:
     settings: Mapping[str, str] = field(default_factory=dict)
     key_groups: int = KEY_GROUPS
     limits: Limits = field(default_factory=Limits)
+    #: Components of the state, also those that the topology no longer has.
+    marks: Mapping[str, ComponentMark] = field(default_factory=dict)
+
+    @property
+    def owners(self) -> Owners:
+        """Whose the rows of the state are."""
+        return Owners(self.marks, self.plan.places, self.key_groups)
 
     @cached_property
     def tables(self) -> dict[str, RoutingTable]:

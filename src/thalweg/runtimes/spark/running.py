@@ -19,6 +19,7 @@ from thalweg.runtimes.spark.frames import Frames
 from thalweg.runtimes.spark.housekeeping import Housekeeping
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
 from thalweg.runtimes.spark.limits import SET_ASIDE
+from thalweg.runtimes.spark.marks import marks_of
 from thalweg.runtimes.spark.planning import make_plan
 from thalweg.runtimes.spark.program import Program, Shipped, digest, for_workers
 from thalweg.runtimes.spark.pump import Pump
@@ -118,22 +119,24 @@ class _Running:
         return Result(self._plan.topology.name, snapshot, stopped, tables)
 
     def _make_batches(self) -> Batches:
+        manifests = Manifests(self.location)
+        manifest = begin_with(manifests, self._plan, self._settings, self._notice)
         program = Program(
             plan=for_workers(self._plan),
             location=self.location,
             settings=dict(self._run.settings),
             key_groups=self._settings.key_groups,
             limits=self._settings.limits,
+            marks={**manifest.topology, **marks_of(self._plan.topology)},
         )
         packed = pack(program)
         self._sent = self._context.broadcast(packed)
-        manifests = Manifests(self.location)
         return Batches(
             context=self._context,
             program=program,
             shipped=Shipped(digest(packed), self._sent),
             manifests=manifests,
-            manifest=begin_with(manifests, self._plan, self._settings, self._notice),
+            manifest=manifest,
             retries=self._settings.retries,
             notice=self._notice,
         )

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from thalweg.components import Kind
-from thalweg.hashing import Hashes
 from thalweg.runtimes.making import codec_of
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.planning import state_name
 from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.statelog.garbage import run_name
 from thalweg.statelog.location import MissingObject
-from thalweg.statelog.parts import Mask, Owns, merge
+from thalweg.statelog.parts import Owns, merge
 from thalweg.statelog.runs import CorruptRun, Run, RunRef, write_run
 from thalweg.statelog.versioned import StateSettings, VersionedState
 from thalweg.topology import Component
@@ -101,18 +100,9 @@ class Stores:
     def _owns(self, component: Component, task: int) -> Owns | None:
         """Tell a task's keys from those of others, where a run holds both."""
         mixed = component.degree > self._program.plan.places or any(r.shared for r in self._refs)
-        if (
-            component.kind is Kind.GLOBAL
-            or not mixed
-            or state_name(component, task) != component.name
-        ):
+        if not mixed:
             return None
-        table = self._program.tables[component.name]
-
-        def owns(hashes: Hashes) -> Mask:
-            return table.places_of(hashes) == task
-
-        return owns
+        return self._program.owners.of_task(state_name(component, task), task)
 
 
 def _in_turn(changes: list[tuple[int, pa.RecordBatch]]) -> list[pa.RecordBatch]:
