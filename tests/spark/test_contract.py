@@ -19,12 +19,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from sparksession import spark_session
 from thalweg.runtimes.spark.exchange import (
+    ANCHOR,
     address,
     arrow_batches,
     collect,
+    cores_of_hosts,
     descriptors,
     exchange,
+    executors,
     exhaust,
+    make_anchor,
     remove_shuffles,
     run_at,
 )
@@ -164,3 +168,24 @@ def files_with(token: bytes) -> list[Path]:
         with contextlib.suppress(FileNotFoundError):  # of a session that is cleaning up
             found += [path] if token in path.read_bytes() else []
     return found
+
+
+# --- anchors --------------------------------------------------------------------------------------
+
+
+def test_an_anchor_has_two_votes_on_where_a_place_is(context: Any) -> None:
+    anchor = make_anchor(context, ("somewhere", "else"))
+    sent = run_at(descriptors(context, [], 2), partial(send_to_all, b"x"))
+    anchored = exchange(sent, 2, anchor)
+    assert "PartitionerAwareUnionRDD" in anchored.rdd.toDebugString()
+    last = run_at(anchored, as_they_are)
+    try:
+        assert sorted(collect(last)) == sorted([ANCHOR, ANCHOR, b"x", b"x"] * 2)
+    finally:
+        remove_shuffles(last)
+        anchor.drop()
+
+
+def test_executors_are_told_from_the_driver(context: Any) -> None:
+    assert executors(context) == frozenset()
+    assert cores_of_hosts(context, ["a:1", "b:2", "a:3"]) == {"a": 2, "b": 1}

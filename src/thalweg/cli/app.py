@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from thalweg import __version__
-from thalweg.cli import benches, describing, output, state
+from thalweg.cli import benches, describing, output, rebalancing, state
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import load
 from thalweg.cli.running import run_topology
@@ -129,6 +129,20 @@ def bench(
             benches.list_benches()
         else:
             benches.run_bench(name, json, quick)
+
+
+@app.command()
+def rebalance(
+    state_at: state.State,
+    places: Annotated[int, typer.Option(min=1, metavar="N", help="How many places.")],
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long to wait for the run.")
+    ] = 60.0,
+    debug: Debug = False,
+) -> None:
+    """Let a run on Spark go on with another number of places; its state moves along."""
+    with reported(debug):
+        rebalancing.rebalance(state_at, places, patience)
 
 
 app.add_typer(state.app, name="state")

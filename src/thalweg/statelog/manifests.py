@@ -59,6 +59,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     watermark: float | None
     places: int
+    #: The host that each place was on; nothing where there was only one.
+    hosts: list[str] = []
     key_groups: int = KEY_GROUPS
     #: The runs of each place, oldest first.
     runs: list[list[RunRef]]

@@ -16,6 +16,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from thalweg.errors import SchemaError, ThalwegError, explain
+from thalweg.runtimes.spark.anchoring import Anchoring
 from thalweg.runtimes.spark.exchange import (
     Lane,
     collect,
@@ -70,6 +71,8 @@ class Batches:
     sleep: Callable[[float], None] = time.sleep
     #: Told of what people should know: attempts that failed, batches that stand still.
     notice: Callable[[str], None] = field(default=lambda _text: None)
+    #: Gives the anchor of a batch with so many places, where there are several hosts.
+    anchoring: Anchoring | None = None
     #: Runs that replace others from the next commit on, by place (see compaction).
     adopt: Callable[[list[list[RunRef]]], list[list[RunRef]]] = field(default=lambda runs: runs)
 
@@ -130,11 +133,12 @@ class Batches:
 
     def _attempt(self, facts: Facts, taken: BatchInput) -> list[Commit]:
         plan = self.program.plan
+        anchor = None if self.anchoring is None else self.anchoring.at(plan.places)
         lane, first = self._input(taken)
         for stage in range(first, plan.stages):
             lane = run_at(lane, partial(run_stage, self.shipped, facts, stage))
             if stage < plan.stages - 1:
-                lane = exchange(lane, plan.places)
+                lane = exchange(lane, plan.places, anchor)
         name, stall = f"batch {facts.version}", self.program.limits.stall
         try:
             with watched(self.context, name, stall, self.notice):
@@ -153,17 +157,20 @@ class Batches:
         self, facts: Facts, taken: BatchInput, commits: list[Commit], notes: list[Note]
     ) -> Manifest:
         last, plan = self.manifest, self.program.plan
+        hosts = [] if self.anchoring is None else list(self.anchoring.hosts)
+        moved = hosts != last.hosts
         runs = self.adopt([list(refs) for refs in last.runs])
         for commit in commits:
             if commit.run is not None:
                 runs[commit.place].append(commit.run)
         return Manifest(
             version=facts.version,
-            epoch=last.epoch,
+            epoch=last.epoch + moved,
             clock=facts.clock,
             seed=facts.seed,
             watermark=last.watermark,
             places=plan.places,
+            hosts=hosts,
             key_groups=self.program.key_groups,
             runs=runs,
             inputs={**last.inputs, **taken.inputs},

@@ -131,11 +131,88 @@ def exhaust(payloads: Iterable[bytes]) -> None:
         pass
 
 
-def exchange(lane: Lane, places: int) -> Lane:
-    """Send payloads to places; the stage before has yielded ``address(place), payload`` in turn."""
+def exchange(lane: Lane, places: int, anchor: Anchor | None = None) -> Lane:
+    """Send payloads to places; the stage before has yielded ``address(place), payload`` in turn.
+
+    With an anchor each place is wanted where the anchor's is: Spark goes by the majority of the
+    partitions that a task reads, so the anchor has two votes against one of the data.
+    """
+    pairs = _partitioned(lane, places)
+    if anchor is not None:
+        pairs = _union(lane.context, [anchor.pairs, anchor.pairs, pairs])
+    return Lane(lane.context, _of(lane.context).values(pairs).rdd())
+
+
+def _partitioned(lane: Lane, places: int) -> Any:
     handles = _of(lane.context)
-    pairs = handles.pairs(lane.rdd).asJavaPairRDD().partitionBy(handles.partitioner(places))
-    return Lane(lane.context, handles.values(pairs).rdd())
+    return handles.pairs(lane.rdd).asJavaPairRDD().partitionBy(handles.partitioner(places))
+
+
+def _union(context: SparkContext, pairs: list[Any]) -> Any:
+    """Put RDDs of one partitioner side by side, all at once: a union of unions has one vote."""
+    gateway = context._gateway
+    assert gateway is not None  # noqa: S101 (a running context has one)
+    array = gateway.new_array(gateway.jvm.org.apache.spark.api.java.JavaPairRDD, len(pairs))
+    for number, rdd in enumerate(pairs):
+        array[number] = rdd
+    return context._jsc.union(array)
+
+
+# --- hosts -------------------------------------------------------------------------------------
+
+#: What an anchor sends to each place; stages leave it out.
+ANCHOR = b"A"
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A tiny cached RDD whose partitions lie on the hosts where places are wanted."""
+
+    hosts: tuple[str, ...]
+    pairs: Any
+
+    def drop(self) -> None:
+        """Let go of it, without waiting."""
+        self.pairs.unpersist(False)
+
+
+def make_anchor(context: SparkContext, hosts: tuple[str, ...]) -> Anchor:
+    """Make an anchor with one place on each of these hosts, in this order."""
+    jvm = context._jvm
+    assert jvm is not None  # noqa: S101 (a running context has one)
+    items = jvm.java.util.ArrayList()
+    for host in hosts:
+        items.add(jvm.scala.Tuple2(ANCHOR, jvm.PythonUtils.toSeq([host])))
+    tag = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("java.lang.Object"))
+    located = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(items), tag)
+    pairs = _partitioned(run_at(Lane(context, located), _anchored), len(hosts)).cache()
+    pairs.count()
+    return Anchor(hosts, pairs)
+
+
+def _anchored(place: int, payloads: Iterable[bytes]) -> Iterable[bytes]:
+    for payload in payloads:
+        yield from (address(place), payload)
+
+
+def executors(context: SparkContext) -> frozenset[str]:
+    """Name the executors that are there, as host:port; the driver is not one of them."""
+    spark = context._jsc.sc()
+    listed = spark.getExecutorMemoryStatus().keySet().mkString(",")
+    driver = spark.env().blockManager().blockManagerId().hostPort()
+    return frozenset(listed.split(",")) - {driver, ""}
+
+
+def cores_of_hosts(context: SparkContext, there: Iterable[str]) -> dict[str, int]:
+    """Give the cores of the hosts of these executors; Spark may not know those of new ones yet."""
+    listed = context._jsc.sc().statusStore().executorList(True)
+    known = [listed.apply(number) for number in range(listed.size())]
+    cores = {executor.hostPort(): int(executor.totalCores()) for executor in known}
+    found: dict[str, int] = {}
+    for name in there:
+        host = name.rpartition(":")[0]
+        found[host] = found.get(host, 0) + (cores.get(name) or 1)
+    return found
 
 
 def collect(lane: Lane) -> list[bytes]:

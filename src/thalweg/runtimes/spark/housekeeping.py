@@ -66,6 +66,13 @@ class Housekeeping:
         self._deleting: Future[None] | None = None
         self._failures = 0
 
+    def use(self, shipped: Shipped) -> None:
+        """Go on with another program; what is being merged for the last one is given up."""
+        if self._merging is not None:
+            self._merging.exception()  # waits; what was written stays until the next start
+            self._merging = None
+        self._shipped = shipped
+
     def begin(self, manifest: Manifest) -> None:
         """Look at what earlier runs have left, and delete what no retained manifest names."""
         older = self._manifests.older(manifest.version)

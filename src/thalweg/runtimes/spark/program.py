@@ -37,6 +37,8 @@ class Program:
     limits: Limits = field(default_factory=Limits)
     #: Components of the state, also those that the topology no longer has.
     marks: Mapping[str, ComponentMark] = field(default_factory=dict)
+    #: Name of the driver's host, as its workers know it.
+    driver: str = "localhost"
 
     @property
     def owners(self) -> Owners:

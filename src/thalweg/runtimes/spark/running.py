@@ -12,6 +12,7 @@ from thalweg.errors import ComponentError, SchemaError, ThalwegError
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import Result, Run
 from thalweg.runtimes.making import TaskMaker
+from thalweg.runtimes.spark.anchoring import Anchoring
 from thalweg.runtimes.spark.batches import ENDED, Batches, Done, GivenUp
 from thalweg.runtimes.spark.delivery import Delivery, read_mark, write_mark
 from thalweg.runtimes.spark.failpoints import hit
@@ -20,19 +21,27 @@ from thalweg.runtimes.spark.housekeeping import Housekeeping
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
 from thalweg.runtimes.spark.limits import SET_ASIDE
 from thalweg.runtimes.spark.marks import marks_of
-from thalweg.runtimes.spark.planning import make_plan
+from thalweg.runtimes.spark.planning import Plan, make_plan
 from thalweg.runtimes.spark.program import Program, Shipped, digest, for_workers
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.runtimes.spark.shipping import pack
-from thalweg.runtimes.spark.starting import begin_with, check_settings, fall_back, greet, parted
+from thalweg.runtimes.spark.starting import (
+    begin_with,
+    check_settings,
+    fall_back,
+    greet,
+    parted,
+    spread,
+)
 from thalweg.runtimes.spark.tables import OwnFolder, Tables
 from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
 from thalweg.statelog.location import Location
-from thalweg.statelog.manifests import Manifests
+from thalweg.statelog.manifests import Manifest, Manifests
+from thalweg.statelog.requests import Requests
 from thalweg.statelog.runs import CorruptRun
 from thalweg.topology import Topology
 
@@ -74,12 +83,9 @@ class _Running:
         # Without a number of places a run goes on with that of the last one.
         last = None if settings.places else Manifests(self.location).latest()
         known = settings.places or (last.places if last else None)
-        self._plan = make_plan(
-            topology,
-            known or self._context.defaultParallelism,
-            settings.fuse,
-            settings.shorten,
-        )
+        self._given = topology
+        self._plan = self._make_plan(known or self._context.defaultParallelism)
+        self._requests = Requests(self.location)
         self._clock = settings.clock
         self._totals = Totals(self._plan)
         self._lock = threading.Lock()
@@ -118,9 +124,27 @@ class _Running:
         tables = Tables(self._plan.topology, self.location, self._batches.manifest, self._folder)
         return Result(self._plan.topology.name, snapshot, stopped, tables)
 
+    def _make_plan(self, places: int) -> Plan:
+        return make_plan(self._given, places, self._settings.fuse, self._settings.shorten)
+
     def _make_batches(self) -> Batches:
         manifests = Manifests(self.location)
         manifest = begin_with(manifests, self._plan, self._settings, self._notice)
+        program, shipped = self._ship(manifest)
+        anchoring = Anchoring(self._context, self._settings.placing, self._notice, manifest.hosts)
+        return Batches(
+            context=self._context,
+            program=program,
+            shipped=shipped,
+            manifests=manifests,
+            manifest=manifest,
+            retries=self._settings.retries,
+            notice=self._notice,
+            anchoring=anchoring,
+        )
+
+    def _ship(self, manifest: Manifest) -> tuple[Program, Shipped]:
+        """Send workers what they need to run the plan on the state of a manifest."""
         program = Program(
             plan=for_workers(self._plan),
             location=self.location,
@@ -128,18 +152,11 @@ class _Running:
             key_groups=self._settings.key_groups,
             limits=self._settings.limits,
             marks={**manifest.topology, **marks_of(self._plan.topology)},
+            driver=self._context.getConf().get("spark.driver.host") or "localhost",
         )
         packed = pack(program)
         self._sent = self._context.broadcast(packed)
-        return Batches(
-            context=self._context,
-            program=program,
-            shipped=Shipped(digest(packed), self._sent),
-            manifests=manifests,
-            manifest=manifest,
-            retries=self._settings.retries,
-            notice=self._notice,
-        )
+        return program, Shipped(digest(packed), self._sent)
 
     def _make_pump(self, maker: TaskMaker) -> Pump:
         topology = self._plan.topology
@@ -182,6 +199,8 @@ class _Running:
         with self._lock:  # a batch of a query may still be under way
             self._housekeeping.close()
             self._sent.destroy()
+            if self._batches.anchoring is not None:
+                self._batches.anchoring.close()
             return [*errors, *self._pump.close(), *self._delivery.close()]
 
     def _notice(self, text: str) -> None:
@@ -201,6 +220,7 @@ class _Running:
         pending = self._pump.pending()
         while not self._run.stop.is_set():
             self._frames.check()
+            self._rebalance(self._requests.places(self._clock.now()))
             if self._clock.now() < self._not_before:
                 self._wait()
                 continue
@@ -220,6 +240,25 @@ class _Running:
                 return False
             self._wait()
         return False
+
+    def _rebalance(self, places: int | None) -> None:
+        """Go on with another number of places, if that is asked for and the state can move."""
+        if places is None or places == self._plan.places:
+            return
+        with self._lock:
+            try:
+                plan = self._make_plan(places)
+                manifest = spread(self._batches.manifest, plan, self._notice)
+            except ThalwegError as error:
+                self._notice(f"places stay {self._plan.places}: {error}")
+                return
+            last, self._plan = self._sent, plan
+            program, shipped = self._ship(manifest)
+            self._housekeeping.use(shipped)
+            batches = self._batches
+            batches.program, batches.shipped, batches.manifest = program, shipped, manifest
+            self._totals.use(plan)
+            last.destroy()
 
     def _run_entry(self, entry: Entry) -> None:
         hit("after segment")
@@ -283,7 +322,7 @@ class _Running:
             write_mark(self.location, done.manifest.version)
         self._housekeeping.after(done.manifest)
         self._delivery.tick(taken.ticks)
-        self._totals.add(done.notes, done.seconds)
+        self._totals.add(done.notes, done.seconds, done.manifest.hosts)
         for note in done.notes:
             for refused in note.refused:
                 self._run.listen(

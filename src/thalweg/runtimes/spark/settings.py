@@ -9,6 +9,7 @@ from thalweg.clock import Clock, WallClock, seconds
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
 from thalweg.runtimes.spark.limits import Limits, Retries
+from thalweg.runtimes.spark.placement import Placing
 from thalweg.runtimes.spark.pump import PumpSettings
 
 AVAILABLE_NOW = "available-now"
@@ -37,6 +38,8 @@ class SparkSettings:
     fuse: bool = True
     #: Whether readers of a tally get its tuples where the tally gets them, an exchange earlier.
     shorten: bool = True
+    #: How places are shared out among hosts: "equal", by their "cores", or a host for each place.
+    placing: Placing = "cores"
     clock: Clock = field(default_factory=WallClock)
     seed: int = 0
     key_groups: int = KEY_GROUPS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +15,7 @@ from thalweg.components import Kind
 from thalweg.errors import ThalwegError, explain
 from thalweg.ordering import Arrival
 from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.spark.anchoring import own_address
 from thalweg.runtimes.spark.arrivals import Spool, in_any_order, in_chunks, in_order
 from thalweg.runtimes.spark.exchange import address, exhaust
 from thalweg.runtimes.spark.failpoints import hit
@@ -58,7 +58,7 @@ class StageWork:
         self._plan, self._topology = program.plan, program.plan.topology
         self._stage, self._place = stage, place
         self._last = stage == self._plan.stages - 1
-        self._note = Note(stage, place, socket.gethostname())
+        self._note = Note(stage, place, own_address(program.driver))
         self._stores = Stores(program, facts, place)
         self._staging = Staging(program.location, facts.version, place)
         # A bolt may run in several tasks of Spark, each with random numbers of its own.
@@ -166,6 +166,8 @@ class StageWork:
         self._note.spilled = self._spool.spilled
         for buffer in self._spool.payloads():
             kind = kind_of(buffer)
+            if kind == "anchor":  # it has done what it is for
+                continue
             if kind == "note":
                 self._notes.append(unpack_note(buffer, Note))
             elif kind == "delta":

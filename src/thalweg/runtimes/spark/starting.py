@@ -57,15 +57,22 @@ def begin_with(
         for name, mark in marks.items()
         if name in last.topology
     )
-    if not moved:
-        return last
+    return spread(last, plan, notice) if moved else last
+
+
+def spread(last: Manifest, plan: Plan, notice: Callable[[str], None]) -> Manifest:
+    """Give the state to the places of another plan; raises when it cannot move.
+
+    Nothing is copied: every place gets all runs, reads its own keys, and takes them out of the
+    shared runs beside the batches that follow.
+    """
     for component in plan.topology:
         check_movable(component)
     notice(f"spreading state over {plan.places} places; there were {last.places}")
     shared = _shared(last.runs)
-    return msgspec.structs.replace(
-        last, places=plan.places, runs=[list(shared) for _ in range(plan.places)]
-    )
+    runs = [list(shared) for _ in range(plan.places)]
+    epoch = last.epoch + 1
+    return msgspec.structs.replace(last, places=plan.places, runs=runs, epoch=epoch)
 
 
 def parted(component: str, number: int, committed: int) -> StateError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from thalweg.metrics import ComponentMetrics, Counter, LatencySketch, Snapshot
+from thalweg.runtimes.spark.anchoring import addresses_of
 from thalweg.runtimes.spark.notes import Note
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.statelog.manifests import Manifest
@@ -37,12 +39,19 @@ class Totals:
         self._hosts: dict[int, str] = {}
         self._placed = self._stayed = 0
 
-    def add(self, notes: Iterable[Note], seconds: float) -> None:
-        """Take in the notes of a batch."""
+    def use(self, plan: Plan) -> None:
+        """Go on with another number of places."""
+        self._plan = plan
+        self._hosts.clear()
+        for component in plan.topology:
+            self._totals[component.name].degree = component.degree
+
+    def add(self, notes: Iterable[Note], seconds: float, hosts: Sequence[str] = ()) -> None:
+        """Take in the notes of a batch whose places were wanted on these hosts."""
         self.batches += 1
         self._latency.add([seconds])
         for note in notes:
-            self._place(note)
+            self._place(note, hosts)
             for counts in note.counts:
                 total = self._totals[counts.component]
                 for task, rows in counts.received.items():
@@ -54,10 +63,15 @@ class Totals:
                 total.shuffled_bytes += counts.shuffled_bytes
                 total.local += counts.local
 
-    def _place(self, note: Note) -> None:
-        """Count how often a place is where it was before."""
+    def _place(self, note: Note, hosts: Sequence[str]) -> None:
+        """Count how often a place is where it is wanted, or, on one host, where it was before."""
+        if not note.stage:
+            return
         before = self._hosts.get(note.place)
-        if note.stage and before is not None:
+        if hosts:
+            self._placed += 1
+            self._stayed += note.host in addresses_of(hosts[note.place])
+        elif before is not None:
             self._placed += 1
             self._stayed += before == note.host
         self._hosts[note.place] = note.host
@@ -87,9 +101,11 @@ class Totals:
         total = self._totals[name]
         keys, size = _state_size(name, manifest)
         beside = [counter for counter in self.beside if counter.component == name]
-        per_task = [total.received.get(task, 0) for task in range(total.degree)]
+        tasks = max(total.degree, 1 + max(total.received, default=0))
+        per_task = [total.received.get(task, 0) for task in range(tasks)]
         for counter in beside:
-            per_task = [a + b for a, b in zip(per_task, counter.per_task, strict=False)]
+            pairs = zip_longest(per_task, counter.per_task, fillvalue=0)
+            per_task = [a + b for a, b in pairs]
         return ComponentMetrics(
             component=name,
             degree=total.degree,

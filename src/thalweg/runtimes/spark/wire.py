@@ -24,8 +24,13 @@ from thalweg.errors import StateError, ThalwegError, explain
 #: No payload is larger, so that an exchange never needs memory for more than a few of them.
 MAX_BYTES = 16 << 20
 
-Kind = Literal["block", "delta", "note"]
-_KINDS: dict[int, Kind] = {ord("B"): "block", ord("D"): "delta", ord("N"): "note"}
+Kind = Literal["anchor", "block", "delta", "note"]
+_KINDS: dict[int, Kind] = {
+    ord("A"): "anchor",
+    ord("B"): "block",
+    ord("D"): "delta",
+    ord("N"): "note",
+}
 _SERIAL, _LEVEL = "__serial", "__path"
 # Arrow wants the bodies of its messages at multiples of 64 bytes.
 _ALIGNED = 64

@@ -1,0 +1,106 @@
+"""Keeps places on their hosts: looks before each batch who is there, and remakes the anchor."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import socket
+from collections.abc import Callable, Sequence
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from thalweg.runtimes.spark.exchange import Anchor, cores_of_hosts, executors, make_anchor
+from thalweg.runtimes.spark.placement import Placing, place_on_hosts
+
+
+def executors_elsewhere(master: str) -> bool:
+    """Say whether a master starts executors besides the driver.
+
+    >>> executors_elsewhere("local[2]"), executors_elsewhere("spark://10.0.0.1:7077")
+    (False, True)
+    """
+    return master != "local" and not master.startswith("local[")
+
+
+class Anchoring:
+    """The anchor of a run, while there are several hosts.
+
+    An executor that comes back on its old host has lost what was cached there, and its places
+    would stay away; so the anchor is made anew whenever any executor has come or gone.
+    """
+
+    def __init__(
+        self,
+        context: SparkContext,
+        placing: Placing,
+        notice: Callable[[str], None],
+        before: Sequence[str] = (),
+    ) -> None:
+        self._context, self._placing, self._notice = context, placing, notice
+        self._hosts = tuple(before)
+        self._there: frozenset[str] = frozenset()
+        self._anchor: Anchor | None = None
+        self._one_host = not executors_elsewhere(context.master or "local")
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The host of each place; nothing where all are on one."""
+        return self._hosts if self._anchor is not None else ()
+
+    def at(self, places: int) -> Anchor | None:
+        """Give the anchor for a batch; None while there is only one host."""
+        if self._one_host:
+            return None
+        try:
+            return self._looked_after(places)
+        except (Py4JError, PySparkException) as error:
+            # Where places are is a matter of speed: the batch runs without.
+            line = str(error).partition("\n")[0]
+            self._notice(f"places could not be put on their hosts: {line}")
+            self.close()
+            return None
+
+    def close(self) -> None:
+        """Let go of the anchor."""
+        if self._anchor is not None:
+            with contextlib.suppress(Py4JError):  # the session may be gone
+                self._anchor.drop()
+        self._anchor, self._there = None, frozenset()
+
+    def _looked_after(self, places: int) -> Anchor | None:
+        there = executors(self._context)
+        if there == self._there and (self._anchor is None or len(self._hosts) == places):
+            return self._anchor
+        self.close()
+        cores = cores_of_hosts(self._context, there)
+        if len(cores) > 1:
+            hosts = place_on_hosts(self._placing, places, cores, self._hosts)
+            if hosts != self._hosts:
+                shares = {host: hosts.count(host) for host in sorted(set(hosts))}
+                self._notice(f"places are on {shares}")
+            self._anchor, self._hosts = make_anchor(self._context, hosts), hosts
+        self._there = there
+        return self._anchor
+
+
+@functools.cache
+def own_address(towards: str) -> str:
+    """Give the address from which this host reaches another; nothing is sent."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((towards, 9))
+            return str(probe.getsockname()[0])
+    except OSError:
+        return socket.gethostname()
+
+
+@functools.cache
+def addresses_of(host: str) -> frozenset[str]:
+    """Give the addresses that a name of a host stands for, and the name itself."""
+    try:
+        found = socket.getaddrinfo(host, None)
+    except OSError:
+        return frozenset({host})
+    return frozenset({host, *(str(entry[4][0]) for entry in found)})
