@@ -23,12 +23,11 @@ from thalweg.runtimes.spark.exchange import (
     address,
     arrow_batches,
     collect,
-    cores_of_hosts,
     descriptors,
     exchange,
-    executors,
     exhaust,
     make_anchor,
+    processes,
     remove_shuffles,
     run_at,
 )
@@ -186,6 +185,6 @@ def test_an_anchor_has_two_votes_on_where_a_place_is(context: Any) -> None:
         anchor.drop()
 
 
-def test_executors_are_told_from_the_driver(context: Any) -> None:
-    assert executors(context) == frozenset()
-    assert cores_of_hosts(context, ["a:1", "b:2", "a:3"]) == {"a": 2, "b": 1}
+def test_the_driver_is_one_of_the_processes(context: Any) -> None:
+    (found,) = processes(context)
+    assert found.rpartition(":")[0] == context.getConf().get("spark.driver.host")

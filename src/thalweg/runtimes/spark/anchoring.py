@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from thalweg.runtimes.spark.exchange import Anchor, cores_of_hosts, executors, make_anchor
+from thalweg.runtimes.spark.exchange import Anchor, make_anchor, processes
 from thalweg.runtimes.spark.placement import Placing, place_on_hosts
 
 
@@ -70,19 +71,30 @@ class Anchoring:
         self._anchor, self._there = None, frozenset()
 
     def _looked_after(self, places: int) -> Anchor | None:
-        there = executors(self._context)
+        there = processes(self._context)
         if there == self._there and (self._anchor is None or len(self._hosts) == places):
             return self._anchor
         self.close()
-        cores = cores_of_hosts(self._context, there)
-        if len(cores) > 1:
-            hosts = place_on_hosts(self._placing, places, cores, self._hosts)
+        on_host = executors_on_hosts(there, self._context.getConf().get("spark.driver.host"))
+        if len(on_host) > 1:
+            hosts = place_on_hosts(self._placing, places, on_host, self._hosts)
             if hosts != self._hosts:
                 shares = {host: hosts.count(host) for host in sorted(set(hosts))}
                 self._notice(f"places are on {shares}")
             self._anchor, self._hosts = make_anchor(self._context, hosts), hosts
         self._there = there
         return self._anchor
+
+
+def executors_on_hosts(processes: Iterable[str], driver: str | None) -> dict[str, int]:
+    """Count the executors of each host; one process on the driver's host is the driver.
+
+    >>> executors_on_hosts(["a:1", "b:2", "b:3", "d:4"], driver="d")
+    {'a': 1, 'b': 2}
+    """
+    found = Counter(name.rpartition(":")[0] for name in sorted(processes))
+    found.subtract([driver] if driver is not None and driver in found else [])
+    return {host: count for host, count in found.items() if count > 0}
 
 
 @functools.cache

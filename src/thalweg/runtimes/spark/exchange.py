@@ -195,24 +195,10 @@ def _anchored(place: int, payloads: Iterable[bytes]) -> Iterable[bytes]:
         yield from (address(place), payload)
 
 
-def executors(context: SparkContext) -> frozenset[str]:
-    """Name the executors that are there, as host:port; the driver is not one of them."""
-    spark = context._jsc.sc()
-    listed = spark.getExecutorMemoryStatus().keySet().mkString(",")
-    driver = spark.env().blockManager().blockManagerId().hostPort()
-    return frozenset(listed.split(",")) - {driver, ""}
-
-
-def cores_of_hosts(context: SparkContext, there: Iterable[str]) -> dict[str, int]:
-    """Give the cores of the hosts of these executors; Spark may not know those of new ones yet."""
-    listed = context._jsc.sc().statusStore().executorList(True)
-    known = [listed.apply(number) for number in range(listed.size())]
-    cores = {executor.hostPort(): int(executor.totalCores()) for executor in known}
-    found: dict[str, int] = {}
-    for name in there:
-        host = name.rpartition(":")[0]
-        found[host] = found.get(host, 0) + (cores.get(name) or 1)
-    return found
+def processes(context: SparkContext) -> frozenset[str]:
+    """Name the processes of an application, the driver and its executors, as host:port."""
+    listed = context._jsc.sc().getExecutorMemoryStatus().keySet().mkString(",")
+    return frozenset(listed.split(","))
 
 
 def collect(lane: Lane) -> list[bytes]:

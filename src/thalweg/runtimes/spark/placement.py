@@ -1,4 +1,4 @@
-"""Which host each place is on: decided by the driver, shared by cores, with as few moves as can be.
+"""Which host each place is on: decided by the driver, with as few moves as can be.
 
 >>> share_out(4, {"a": 1, "b": 1})
 ('a', 'a', 'b', 'b')
@@ -14,25 +14,26 @@ from typing import Literal
 
 from thalweg.errors import UsageError, explain
 
-#: Hosts get equal shares, shares by their cores, or the places that were given to them by name.
-Placing = Literal["equal", "cores"] | tuple[str, ...]
+#: Hosts get equal shares, shares by their executors, or the places that were given to them by name.
+Placing = Literal["equal", "executors"] | tuple[str, ...]
 
 
 def place_on_hosts(
-    placing: Placing, places: int, cores: Mapping[str, int], before: Sequence[str] = ()
+    placing: Placing, places: int, executors: Mapping[str, int], before: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Decide the host of each place; ``cores`` has those of each host, ``before`` the last choice.
+    """Decide the host of each place, by the executors of each host and the last choice.
 
     A place whose given host is not there goes where there is most room.
     """
-    if not cores:
+    if not executors:
         return ()
     if isinstance(placing, tuple):
         if len(placing) != places:
             text = explain("placement", expected=f"{places} hosts", got=f"{len(placing)}")
             raise UsageError(text)
-        return _filled_up(placing, cores)
-    return share_out(places, cores if placing == "cores" else dict.fromkeys(cores, 1), before)
+        return _filled_up(placing, executors)
+    shares = executors if placing == "executors" else dict.fromkeys(executors, 1)
+    return share_out(places, shares, before)
 
 
 def share_out(
@@ -51,13 +52,13 @@ def share_out(
     return tuple(waiting.pop(0) if host is None else host for host in chosen)
 
 
-def _filled_up(given: tuple[str, ...], cores: Mapping[str, int]) -> tuple[str, ...]:
-    held = Counter(host for host in given if host in cores)
+def _filled_up(given: tuple[str, ...], executors: Mapping[str, int]) -> tuple[str, ...]:
+    held = Counter(host for host in given if host in executors)
     chosen = []
     for wanted in given:
         host = wanted
-        if wanted not in cores:
-            host = min(cores, key=lambda h: ((held[h] + 1) / max(1, cores[h]), h))
+        if wanted not in executors:
+            host = min(executors, key=lambda h: ((held[h] + 1) / max(1, executors[h]), h))
             held[host] += 1
         chosen.append(host)
     return tuple(chosen)

@@ -38,8 +38,8 @@ class SparkSettings:
     fuse: bool = True
     #: Whether readers of a tally get its tuples where the tally gets them, an exchange earlier.
     shorten: bool = True
-    #: How places are shared out among hosts: "equal", by their "cores", or a host for each place.
-    placing: Placing = "cores"
+    #: How places are shared out among hosts: "equal", by their "executors", or a host for each.
+    placing: Placing = "executors"
     clock: Clock = field(default_factory=WallClock)
     seed: int = 0
     key_groups: int = KEY_GROUPS
