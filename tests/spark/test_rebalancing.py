@@ -20,7 +20,7 @@ from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifests
-from thalweg.statelog.requests import Requests
+from thalweg.statelog.requests import Request, Requests
 from thalweg.testing import ManualClock, source
 
 WORDS = [f"w{n * 7919 % 31}" for n in range(600)]
@@ -42,7 +42,7 @@ class Asking:
             self.batches += 1
             self.clock.advance(1.0)
             if self.asked and self.batches % self.every == 0:
-                Requests(self.location).ask_places(self.asked.pop(0))
+                Requests(self.location).ask(Request(self.asked.pop(0)))
 
 
 def runtime(state: Path, clock: ManualClock, places: int = 2) -> tw.Spark:
@@ -156,4 +156,4 @@ def test_without_a_run_the_request_stays_for_the_next(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 1
     assert "the next run with this state begins with it" in result.output
-    assert Requests(Location.of(tmp_path)).places(now=0.0) == 3
+    assert Requests(Location.of(tmp_path)).take(now=0.0) == Request(3)

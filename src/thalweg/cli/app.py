@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from thalweg import __version__
-from thalweg.cli import benches, describing, output, rebalancing, state
+from thalweg.cli import benches, describing, output, rebalancing, state, submitting
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import load
 from thalweg.cli.running import run_topology
-from thalweg.cli.spark_options import SparkOptions, with_spark_options
+from thalweg.cli.spark_options import SparkOptions, with_options, with_spark_options
 from thalweg.config import setting
 from thalweg.errors import UsageError
 from thalweg.execution import runtime_names
+from thalweg.statelog.requests import Request
 
 app = typer.Typer(
     name="thalweg",
@@ -40,6 +41,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A value for the program; may be repeated."),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
 
 
@@ -74,9 +76,7 @@ def run(
         str | None, typer.Option(metavar="RUNTIME", help=f"Where: {', '.join(runtime_names())}.")
     ] = None,
     settings: Settings = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress and no summary.")
-    ] = False,
+    quiet: Quiet = False,
     debug: Debug = False,
     *,
     spark: SparkOptions,
@@ -85,6 +85,27 @@ def run(
     with reported(debug):
         given, runtime = _given(settings), spark.runtime(on)
         run_topology(load(target, given), runtime, given, quiet)
+
+
+@app.command()
+@with_options(submitting.SubmitOptions, "how")
+@with_spark_options
+def submit(
+    target: Target,
+    settings: Settings = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    *,
+    spark: SparkOptions,
+    how: submitting.SubmitOptions,
+) -> None:
+    """Run a topology on a cluster: thalweg run, handed to spark-submit."""
+    with reported(debug):
+        given = [f"{key}={value}" for key, value in _given(settings).items()]
+        flags = [flag for flag, on in (("--quiet", quiet), ("--debug", debug)) if on]
+        own = [*(word for pair in given for word in ("--set", pair)), *flags]
+        if code := submitting.submit(target, own, spark, how):
+            raise typer.Exit(code)
 
 
 @app.command()
@@ -134,15 +155,27 @@ def bench(
 @app.command()
 def rebalance(
     state_at: state.State,
-    places: Annotated[int, typer.Option(min=1, metavar="N", help="How many places.")],
+    places: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How many places from now on.")
+    ] = None,
+    avoid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="A host that is to hold no place; may be repeated."),
+    ] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Use hosts again that were to be avoided.")
+    ] = False,
     patience: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long to wait for the run.")
     ] = 60.0,
     debug: Debug = False,
 ) -> None:
-    """Let a run on Spark go on with another number of places; its state moves along."""
+    """Let a run on Spark go on with other places; its state moves along."""
+    if places is None and not avoid and not everywhere:
+        raise typer.BadParameter("say --places, --avoid or --everywhere")  # noqa: EM101 (usage)
+    avoided = tuple(avoid) if avoid else () if everywhere else None
     with reported(debug):
-        rebalancing.rebalance(state_at, places, patience)
+        rebalancing.rebalance(state_at, Request(places, avoided), patience)
 
 
 app.add_typer(state.app, name="state")

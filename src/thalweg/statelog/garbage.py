@@ -36,19 +36,17 @@ def needed(retained: Iterable[Manifest]) -> set[str]:
     return names
 
 
-def garbage(
-    names: Iterable[str], retained: Collection[Manifest], under_way: Collection[str] = ()
-) -> list[str]:
+def garbage(names: Iterable[str], retained: Collection[Manifest]) -> list[str]:
     """Say which of these objects may be deleted, sorted.
 
     Those may that no retained manifest names and that are of a committed version: what is newer
-    may belong to the batch at hand. Objects still being made for an old version, such as merged
-    runs, are kept when they are ``under_way``. Without retained manifests nothing is garbage.
+    may belong to the batch at hand. Without retained manifests nothing is garbage. To be asked
+    before a run begins: a merged run has an old version and is named by no manifest at first.
     """
     if not retained:
         return []
     committed = max(manifest.version for manifest in retained)
-    kept = needed(retained).union(under_way)
+    kept = needed(retained)
     return sorted(
         name
         for name in names

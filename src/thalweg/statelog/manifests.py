@@ -131,12 +131,6 @@ class Manifests:
             if found < version:
                 yield self.read(found)
 
-    def forget(self, before: int) -> None:
-        """Delete the manifests before a version; the newest one always stays."""
-        for version in self._versions()[:-1]:
-            if version < before:
-                self._location.delete(_name(version))
-
     def delete(self, version: int) -> None:
         """Delete the manifest of one version."""
         self._location.delete(_name(version))

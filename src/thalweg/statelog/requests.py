@@ -10,13 +10,22 @@ import msgspec
 from thalweg.errors import StateError, UsageError, explain
 from thalweg.statelog.location import Location, MissingObject
 
-_PLACES = "requests/places"
+_NAME = "requests/places"
 #: Seconds between two looks for a request.
 _EVERY = 1.0
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    places: int
+class Request(msgspec.Struct, frozen=True):
+    """What a run is asked."""
+
+    #: Another number of places; None for the one it has.
+    places: int | None = None
+    #: Hosts that are to hold no place from now on; None for those it avoids already.
+    avoid: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.places is not None and self.places < 1:
+            raise UsageError(explain("places", expected="at least 1", got=str(self.places)))
 
 
 class Requests:
@@ -26,28 +35,26 @@ class Requests:
         self._location = location
         self._next = float("-inf")
 
-    def ask_places(self, places: int) -> None:
-        """Ask for another number of places; a request that still waits is replaced."""
-        if places < 1:
-            raise UsageError(explain("places", expected="at least 1", got=str(places)))
-        self._location.write(_PLACES, msgspec.json.encode(_Asked(places)))
+    def ask(self, request: Request) -> None:
+        """Leave a request; one that still waits is replaced."""
+        self._location.write(_NAME, msgspec.json.encode(request))
 
-    def places(self, now: float) -> int | None:
-        """Take the number of places that is asked for, if any; looks once a second at most."""
+    def take(self, now: float) -> Request | None:
+        """Take the request, if there is one; looks once a second at most."""
         if now < self._next:
             return None
         self._next = now + _EVERY
         try:
-            data = self._location.read(_PLACES).to_pybytes()
+            data = self._location.read(_NAME).to_pybytes()
         except MissingObject:
             return None
-        self._location.delete(_PLACES)
+        self._location.delete(_NAME)
         try:
-            return msgspec.json.decode(data, type=_Asked).places
+            return msgspec.json.decode(data, type=Request)
         except msgspec.MsgspecError as error:
-            text = explain(f"request {_PLACES!r} at {self._location}", got=str(error))
+            text = explain(f"request {_NAME!r} at {self._location}", got=str(error))
             raise StateError(text) from error
 
     def wait_to_be_taken(self) -> bool:
         """Say whether a request has not been taken yet."""
-        return self._location.exists(_PLACES)
+        return self._location.exists(_NAME)

@@ -42,6 +42,7 @@ class Anchoring:
         self._context, self._placing, self._notice = context, placing, notice
         self._hosts = tuple(before)
         self._there: frozenset[str] = frozenset()
+        self._avoided: frozenset[str] = frozenset()
         self._anchor: Anchor | None = None
         self._one_host = not executors_elsewhere(context.master or "local")
 
@@ -63,6 +64,11 @@ class Anchoring:
             self.close()
             return None
 
+    def avoid(self, hosts: Iterable[str]) -> None:
+        """Put no place on these hosts from the next batch on, as long as there are others."""
+        self._avoided = frozenset(hosts)
+        self.close()
+
     def close(self) -> None:
         """Let go of the anchor."""
         if self._anchor is not None:
@@ -77,7 +83,8 @@ class Anchoring:
         self.close()
         on_host = executors_on_hosts(there, self._context.getConf().get("spark.driver.host"))
         if len(on_host) > 1:
-            hosts = place_on_hosts(self._placing, places, on_host, self._hosts)
+            wanted = {host: n for host, n in on_host.items() if host not in self._avoided}
+            hosts = place_on_hosts(self._placing, places, wanted or on_host, self._hosts)
             if hosts != self._hosts:
                 shares = {host: hosts.count(host) for host in sorted(set(hosts))}
                 self._notice(f"places are on {shares}")

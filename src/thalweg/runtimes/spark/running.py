@@ -12,35 +12,23 @@ from thalweg.errors import ComponentError, SchemaError, ThalwegError
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import Result, Run
 from thalweg.runtimes.making import TaskMaker
-from thalweg.runtimes.spark.anchoring import Anchoring
-from thalweg.runtimes.spark.batches import ENDED, Batches, Done, GivenUp
+from thalweg.runtimes.spark.batches import ENDED, Done, GivenUp
 from thalweg.runtimes.spark.delivery import Delivery, read_mark, write_mark
+from thalweg.runtimes.spark.engine import Engine
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.frames import Frames
-from thalweg.runtimes.spark.housekeeping import Housekeeping
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
 from thalweg.runtimes.spark.limits import SET_ASIDE
-from thalweg.runtimes.spark.marks import marks_of
-from thalweg.runtimes.spark.planning import Plan, make_plan
-from thalweg.runtimes.spark.program import Program, Shipped, digest, for_workers
+from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
-from thalweg.runtimes.spark.shipping import pack
-from thalweg.runtimes.spark.starting import (
-    begin_with,
-    check_settings,
-    fall_back,
-    greet,
-    parted,
-    spread,
-)
+from thalweg.runtimes.spark.starting import check_settings, fall_back, greet, parted
 from thalweg.runtimes.spark.tables import OwnFolder, Tables
 from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
 from thalweg.statelog.location import Location
-from thalweg.statelog.manifests import Manifest, Manifests
 from thalweg.statelog.requests import Requests
 from thalweg.statelog.runs import CorruptRun
 from thalweg.topology import Topology
@@ -80,11 +68,9 @@ class _Running:
         self._session, self._context = session, session.sparkContext
         root = settings.state if folder is None else folder.path
         self.location = Location.of(root or "")
-        # Without a number of places a run goes on with that of the last one.
-        last = None if settings.places else Manifests(self.location).latest()
-        known = settings.places or (last.places if last else None)
-        self._given = topology
-        self._plan = self._make_plan(known or self._context.defaultParallelism)
+        self._engine = Engine(
+            self._context, settings, topology, self.location, run.settings, self._notice
+        )
         self._requests = Requests(self.location)
         self._clock = settings.clock
         self._totals = Totals(self._plan)
@@ -99,12 +85,8 @@ class _Running:
         self.location.probe()
         check_settings(self._context, self._notice)
         greet(self._context, self.location, self._plan.places)
-        self._batches = self._make_batches()
         self._log = SegmentLog(self.location)
-        self._housekeeping = Housekeeping(
-            self._context, self._batches.shipped, self._batches.manifests, self._log, self._notice
-        )
-        self._batches.adopt = self._housekeeping.adopt
+        self._engine.begin(self._log)
         maker = TaskMaker(
             self._plan.topology,
             self._clock,
@@ -121,42 +103,10 @@ class _Running:
         snapshot = self._snapshot()
         stopped = self._run.stop.is_set() and not ended
         self._run.listen(RunFinished(snapshot, stopped))
-        tables = Tables(self._plan.topology, self.location, self._batches.manifest, self._folder)
+        tables = Tables(
+            self._plan.topology, self.location, self._engine.batches.manifest, self._folder
+        )
         return Result(self._plan.topology.name, snapshot, stopped, tables)
-
-    def _make_plan(self, places: int) -> Plan:
-        return make_plan(self._given, places, self._settings.fuse, self._settings.shorten)
-
-    def _make_batches(self) -> Batches:
-        manifests = Manifests(self.location)
-        manifest = begin_with(manifests, self._plan, self._settings, self._notice)
-        program, shipped = self._ship(manifest)
-        anchoring = Anchoring(self._context, self._settings.placing, self._notice, manifest.hosts)
-        return Batches(
-            context=self._context,
-            program=program,
-            shipped=shipped,
-            manifests=manifests,
-            manifest=manifest,
-            retries=self._settings.retries,
-            notice=self._notice,
-            anchoring=anchoring,
-        )
-
-    def _ship(self, manifest: Manifest) -> tuple[Program, Shipped]:
-        """Send workers what they need to run the plan on the state of a manifest."""
-        program = Program(
-            plan=for_workers(self._plan),
-            location=self.location,
-            settings=dict(self._run.settings),
-            key_groups=self._settings.key_groups,
-            limits=self._settings.limits,
-            marks={**manifest.topology, **marks_of(self._plan.topology)},
-            driver=self._context.getConf().get("spark.driver.host") or "localhost",
-        )
-        packed = pack(program)
-        self._sent = self._context.broadcast(packed)
-        return program, Shipped(digest(packed), self._sent)
 
     def _make_pump(self, maker: TaskMaker) -> Pump:
         topology = self._plan.topology
@@ -174,10 +124,10 @@ class _Running:
     def _follow(self) -> bool:
         """Open everything, run until the end, close everything; True when all sources ended."""
         try:
-            self._housekeeping.begin(self._batches.manifest)
+            self._engine.housekeeping.begin(self._engine.batches.manifest)
             self._delivery.open()
             self._deliver_again()
-            self._pump.open(self._batches.manifest.inputs.get(LOG, 0))
+            self._pump.open(self._engine.batches.manifest.inputs.get(LOG, 0))
             self._run.listen(RunStarted(self._plan.topology.name, self._settings.name))
             self._frames.start(self._session)
             ended = self._loop()
@@ -197,18 +147,19 @@ class _Running:
     def _close(self) -> list[Exception]:
         errors = self._frames.close()
         with self._lock:  # a batch of a query may still be under way
-            self._housekeeping.close()
-            self._sent.destroy()
-            if self._batches.anchoring is not None:
-                self._batches.anchoring.close()
+            self._engine.close()
             return [*errors, *self._pump.close(), *self._delivery.close()]
+
+    @property
+    def _plan(self) -> Plan:
+        return self._engine.plan
 
     def _notice(self, text: str) -> None:
         self._run.listen(Noticed(text))
 
     def _deliver_again(self) -> None:
         """Deliver what was committed when an earlier run ended before its sinks had it."""
-        last = self._batches.manifest
+        last = self._engine.batches.manifest
         if last.staged and read_mark(self.location) < last.version:
             self._delivery.deliver(last)
             write_mark(self.location, last.version)
@@ -220,7 +171,7 @@ class _Running:
         pending = self._pump.pending()
         while not self._run.stop.is_set():
             self._frames.check()
-            self._rebalance(self._requests.places(self._clock.now()))
+            self._take_request()
             if self._clock.now() < self._not_before:
                 self._wait()
                 continue
@@ -241,24 +192,22 @@ class _Running:
             self._wait()
         return False
 
-    def _rebalance(self, places: int | None) -> None:
-        """Go on with another number of places, if that is asked for and the state can move."""
-        if places is None or places == self._plan.places:
+    def _take_request(self) -> None:
+        """Do what is asked for between two batches; what is no request is reported."""
+        try:
+            request = self._requests.take(self._clock.now())
+        except ThalwegError as error:
+            self._notice(str(error))
+            return
+        if request is None:
             return
         with self._lock:
-            try:
-                plan = self._make_plan(places)
-                manifest = spread(self._batches.manifest, plan, self._notice)
-            except ThalwegError as error:
-                self._notice(f"places stay {self._plan.places}: {error}")
+            if request.avoid is not None:
+                self._engine.anchoring.avoid(request.avoid)
+            if request.places is None or request.places == self._plan.places:
                 return
-            last, self._plan = self._sent, plan
-            program, shipped = self._ship(manifest)
-            self._housekeeping.use(shipped)
-            batches = self._batches
-            batches.program, batches.shipped, batches.manifest = program, shipped, manifest
-            self._totals.use(plan)
-            last.destroy()
+            if self._engine.rebalance(request.places):
+                self._totals.use(self._plan)
 
     def _run_entry(self, entry: Entry) -> None:
         hit("after segment")
@@ -271,7 +220,7 @@ class _Running:
         """Run a batch that Structured Streaming drives, unless it was committed before."""
         with self._lock:
             (component, number), *_ = taken.inputs.items()
-            committed = self._batches.manifest.inputs.get(component, -1)
+            committed = self._engine.batches.manifest.inputs.get(component, -1)
             if number == committed + 1:
                 self._run_batch(taken)
             elif number != committed:
@@ -287,7 +236,7 @@ class _Running:
 
     def _end(self) -> None:
         with self._lock:
-            if self._went_on or ENDED not in self._batches.manifest.notes:
+            if self._went_on or ENDED not in self._engine.batches.manifest.notes:
                 self._run_batch(BatchInput(clock=self._clock.now(), end=True))
             self._delivery.end()
 
@@ -296,7 +245,7 @@ class _Running:
         taken = replace(taken, ticks=frozenset() if taken.end else self._ticks.due(taken.clock))
         self._went_on = self._went_on or taken.lane is not None
         try:
-            done = self._batches.run(taken)
+            done = self._engine.batches.run(taken)
         except (ComponentError, SchemaError, GivenUp) as error:
             if self._settings.retries.then != SET_ASIDE or taken.save is None:
                 raise
@@ -306,10 +255,10 @@ class _Running:
     def _set_aside(self, taken: BatchInput, error: ThalwegError) -> set[int]:
         """Keep the input of a batch that cannot be processed, and go on behind it."""
         assert taken.save is not None  # noqa: S101 (the caller has looked)
-        folder = f"set-aside/{self._batches.manifest.version + 1:012}"
+        folder = f"set-aside/{self._engine.batches.manifest.version + 1:012}"
         taken.save(self.location, folder)
-        self._batches.skip(taken, str(error))
-        self._housekeeping.after(self._batches.manifest)
+        self._engine.batches.skip(taken, str(error))
+        self._engine.housekeeping.after(self._engine.batches.manifest)
         self._notice(f"{error}\n  its input was set aside in {self.location}/{folder}")
         return set(taken.serials)
 
@@ -320,7 +269,7 @@ class _Running:
         if done.manifest.staged and self._folder is None:
             hit("before delivery mark")
             write_mark(self.location, done.manifest.version)
-        self._housekeeping.after(done.manifest)
+        self._engine.housekeeping.after(done.manifest)
         self._delivery.tick(taken.ticks)
         self._totals.add(done.notes, done.seconds, done.manifest.hosts)
         for note in done.notes:
@@ -344,4 +293,4 @@ class _Running:
         self._totals.acked, self._totals.failed = self._pump.acked, self._pump.failed
         elapsed = self._clock.now() - self._start
         pending = sum(entry.rows for entry in self._pump.pending())
-        return self._totals.snapshot(elapsed, self._batches.manifest, pending)
+        return self._totals.snapshot(elapsed, self._engine.batches.manifest, pending)
