@@ -62,7 +62,8 @@ class Snapshot:
     pending: int = 0
     #: Committed micro-batches, where the runtime has them.
     batches: int = 0
-    #: Share of places that ran on the host of the batch before; None where there are no hosts.
+    #: Share of the tasks of the last micro-batch that ran on the hosts where their places are
+    #: wanted; None before the first.
     stickiness: float | None = None
 
     def component(self, name: str) -> ComponentMetrics:

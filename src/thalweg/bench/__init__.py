@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.bench import inline_wordcount, spark_floor, spark_growth, spark_state
+from thalweg.bench import (
+    inline_wordcount,
+    spark_cluster,
+    spark_floor,
+    spark_growth,
+    spark_state,
+)
 
 #: A benchmark takes (quick, report) and returns name, environment, results and summary.
 Bench = Callable[[bool, Callable[[str], None]], dict[str, Any]]
 
 BENCHES: dict[str, Bench] = {
     "inline-wordcount": inline_wordcount.run,
+    "spark-cluster": spark_cluster.spark_cluster,
     "spark-floor": spark_floor.spark_floor,
     "spark-growth": spark_growth.spark_growth,
     "spark-state": spark_state.spark_state,

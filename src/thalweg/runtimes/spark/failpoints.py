@@ -4,13 +4,15 @@
 something happens when processes come to the moment for the count-th time, over all of them and
 all restarts. The name ``any`` counts every moment. Actions: ``raise`` an error, ``kill`` the
 process, ``kill executor`` or ``kill driver`` (its id is in the file ``driver``), or ``wait`` until
-there is a file ``go``. Each failure leaves a file behind that is named after it.
+there is a file ``go``. Each failure leaves a file behind that is named after it and says on which
+host it was.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -38,7 +40,7 @@ def _pass(folder: Path, name: str) -> None:
         target, _, rest = line.partition("=")
         action, _, counts = rest.partition("@")
         if target in (name, "any") and (count := _count(folder / target)) in _numbers(counts):
-            (folder / f"{target} {count}: {action}").touch()
+            (folder / f"{target} {count}: {action}").write_text(socket.gethostname())
             _fail(folder, name, action)
 
 

@@ -50,6 +50,7 @@ class Totals:
         """Take in the notes of a batch whose places were wanted on these hosts."""
         self.batches += 1
         self._latency.add([seconds])
+        self._placed = self._stayed = 0
         for note in notes:
             self._place(note, hosts)
             for counts in note.counts:
