@@ -34,6 +34,9 @@ _HINTS = {
     errno.EROFS: "it is mounted read-only: choose another state location",
     errno.ENOTDIR: "a file is where a folder should be: choose another state location",
 }
+# A secret that is not escaped may hold slashes and at signs: all up to the last sign is hidden.
+_USER = re.compile(r"//(?:[^/@\s]*:\S*|[^/@\s]*)@")
+_SECRET_OPTION = re.compile(r"([?&][^=&\s]*(?:key|secret|sig|token|password)[^=&\s]*)=[^&\s'\"]*")
 _REACHABLE = "check that this machine can reach it and may read and write there"
 
 
@@ -64,7 +67,8 @@ class Location:
         folder = self.uri.partition("?")[0]
         if folder.startswith("file://"):
             return unquote(folder.removeprefix("file://"))
-        return f"s3a://{folder.removeprefix('s3://')}" if folder.startswith("s3://") else folder
+        # Hadoop has settings for the credentials of S3, and refuses them in a URI.
+        return re.sub(r"^s3://([^/@]*@)?", "s3a://", folder)
 
     @classmethod
     def of(cls, place: str | os.PathLike[str]) -> Location:
@@ -160,4 +164,4 @@ def _explain_failure(subject: str, act: str, error: Exception) -> StateError:
 
 
 def _without_credentials(text: str) -> str:
-    return re.sub(r"//[^/@\s]*@", "//***@", text)
+    return _SECRET_OPTION.sub(r"\1=***", _USER.sub("//***@", text))

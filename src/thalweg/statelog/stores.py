@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -51,8 +52,16 @@ def open_store(uri: str) -> Store:
     """Open the file system of a location, once per process."""
     if uri.startswith("file:"):
         return _LocalStore(local_path(uri))
-    file_system, folder = fs.FileSystem.from_uri(uri)
-    return _RemoteStore(file_system, folder)
+    return _RemoteStore(*_file_system(uri))
+
+
+def _file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    """Open the file system that a URI names, and give the path of its folder there."""
+    if uri.startswith("s3://"):
+        # Small objects are then put by one request, not by the three of a multipart upload.
+        with contextlib.suppress(pa.ArrowInvalid):  # an older pyarrow does not know it
+            return fs.FileSystem.from_uri(f"{uri}{'&' if '?' in uri else '?'}allow_delayed_open=1")
+    return fs.FileSystem.from_uri(uri)
 
 
 def local_path(uri: str) -> str:
@@ -150,7 +159,8 @@ class _RemoteStore:
         self._fs.move(temporary, path)
 
     def _put(self, path: str, data: Data) -> None:
-        with self._fs.open_output_stream(path) as stream:
+        # Without that, the end of a name would decide whether the data is compressed.
+        with self._fs.open_output_stream(path, compression=None) as stream:
             stream.write(data)
 
     def read(self, name: str) -> pa.Buffer:
@@ -161,7 +171,14 @@ class _RemoteStore:
         self._fs.delete_file(self._path(name))
 
     def exists(self, name: str) -> bool:
-        return self._fs.get_file_info(self._path(name)).type == fs.FileType.File
+        path = self._path(name)
+        if self._fs.type_name != "s3":
+            return self._fs.get_file_info(path).type == fs.FileType.File
+        try:  # one request; asking for information lists a folder too when there is no object
+            self._fs.open_input_file(path).close()
+        except FileNotFoundError:
+            return False
+        return True
 
     def names(self, folder: str) -> list[str]:
         selector = fs.FileSelector(self._path(folder), allow_not_found=True)
