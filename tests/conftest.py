@@ -47,7 +47,8 @@ def _nothing_is_left(request: pytest.FixtureRequest, _invariants_hold: None) -> 
         *_left("child process", _children, children),
         *_left("file descriptor", _descriptors, files),
     ]
-    if _uses_spark(request.node):  # threads have connections of their own to the session
+    # Threads have connections of their own to a session.
+    if _uses_spark(request.node) or "cluster" in request.node.keywords:
         left = [name for name in left if "(socket:" not in name]
     assert not left, f"the test left behind: {', '.join(left)}"
 

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import sysconfig
 import threading
+import traceback
 from typing import Any
 
 __all__ = [
@@ -32,7 +34,10 @@ __all__ = [
     "UsageError",
     "explain",
     "locate",
+    "raised_at",
+    "short_path",
     "shorten",
+    "user_frame",
 ]
 
 
@@ -80,6 +85,12 @@ class ComponentError(ThalwegError):
         self.task = task
         self.tuple_text = tuple_text
 
+    def __str__(self) -> str:
+        """Give the message, and a line that says where the user's own code raised."""
+        text, cause = super().__str__(), self.__cause__
+        place = "" if cause is None else raised_at(cause)
+        return f"{text}\n  {place}" if place else text
+
 
 def explain(
     subject: str,
@@ -110,7 +121,7 @@ def locate(function: Any) -> str:
     name = getattr(target, "__qualname__", type(target).__qualname__)
     code = getattr(target, "__code__", None)
     if code is not None:
-        return f"{name} ({_short_path(code.co_filename)}:{code.co_firstlineno})"
+        return f"{name} ({short_path(code.co_filename)}:{code.co_firstlineno})"
     if inspect.isclass(target):
         return _locate_class(target, str(name))
     return str(name)
@@ -127,7 +138,7 @@ def _locate_class(target: type, name: str) -> str:
         path = inspect.getsourcefile(target) or "?"
     except (OSError, TypeError):
         return name
-    return f"{name} ({_short_path(path)}:{first})" if lines else name
+    return f"{name} ({short_path(path)}:{first})" if lines else name
 
 
 def shorten(value: object, limit: int = 200) -> str:
@@ -140,6 +151,31 @@ def shorten(value: object, limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _short_path(path: str) -> str:
+def short_path(path: str) -> str:
+    """Write a path as it is seen from here, unless it is elsewhere."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
+
+
+#: Where code is that is not the user's own: Thalweg's, Python's, installed packages, made code.
+_LIBRARIES = (
+    os.path.join(os.path.dirname(__file__), ""),
+    *(os.path.join(sysconfig.get_path(n), "") for n in ("stdlib", "purelib", "platlib")),
+    "<",
+)
+
+
+def user_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """Find the innermost call on the way to an error that is the user's own, not a library's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    return own[-1] if own else None
+
+
+def raised_at(error: BaseException) -> str:
+    """Say in one line where the user's code raised; nothing if it was not the user's."""
+    frame = user_frame(error)
+    if frame is None:
+        return ""
+    place = f"{short_path(frame.filename)}:{frame.lineno}, in {frame.name}"
+    return f"raised at {place}: {frame.line}" if frame.line else f"raised at {place}"

@@ -1,5 +1,6 @@
 """Equal tuples as one row with a weight, for readers to which only their number matters.
 
+>>> from thalweg.blocks import Origin
 >>> block = Block.of(pa.record_batch({"word": ["a", "b", "a"], "line": [1, 2, 3]}), Origin("words"))
 >>> weighed(block, ("word",)).batch.to_pydict()
 {'word': ['a', 'b'], '__weight': [2, 1]}

@@ -23,6 +23,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "sketches",
         "tuples",
         "version",
+        "weights",
     ),
     "describing": (
         "builder",

@@ -27,8 +27,8 @@ IDS = [f"{name}:{command.line}" for name, command in CASES]
 def runnable(text: str) -> str | None:
     """Give what to run for a command; the demo is run without the set-up before it."""
     if text == "scripts/demo":
-        last = (ROOT / "scripts" / "demo").read_text(encoding="utf-8").splitlines()[-1]
-        found = re.fullmatch(r'exec \.venv/bin/(thalweg .*) "\$@"', last)
+        script = (ROOT / "scripts" / "demo").read_text(encoding="utf-8")
+        found = re.search(r'^\.venv/bin/(thalweg .*) "\$@"$', script, re.MULTILINE)
         assert found is not None
         return found[1]
     return text if text.startswith("thalweg ") else None

@@ -57,3 +57,40 @@ def test_a_program_of_several_files_runs_on_spark(tmp_path: Path) -> None:
     assert " batches, batch time p50 " in lines[-1]
     assert "WARNING" not in done.stderr
     assert list((tmp_path / "kept" / "state" / "manifests").iterdir())
+
+
+SCRIPT = """
+import traceback
+import thalweg as tw
+
+def picky(n):
+    if n == 7:
+        raise ValueError("not seven")
+    return n
+
+def run(count):
+    flow = tw.Flow("picky")
+    numbers = flow.source("numbers", tw.items(range(count)), fields={"n": int})
+    numbers.map(picky, fields="n").sink("out", tw.stdout(limit=1))
+    flow.run(on=tw.Spark(master="local[2]"))
+
+if __name__ == "__main__":
+    run(3)
+    try:
+        run(9)
+    except tw.ComponentError as error:
+        print(error)
+        print("".join(traceback.format_exception(error.__cause__)))
+"""
+
+
+def test_a_script_on_spark_shows_its_own_errors_and_nothing_of_spark(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "component 'map-1', task " in done.stdout
+    assert "\n  tuple: n=7\n" in done.stdout
+    assert '\n  raised at script.py:7, in picky: raise ValueError("not seven")\n' in done.stdout
+    assert ", line 7, in picky\n" in done.stdout

@@ -30,11 +30,14 @@ from property.strategies import (
     plain,
 )
 from thalweg.blocks import Block
+from thalweg.clock import ManualClock
 from thalweg.codecs import ArrowCodec, MsgpackCodec
 from thalweg.errors import StateError
 from thalweg.hashing import hash_key
 from thalweg.keys import canonical, encode_key
-from thalweg.state import MemoryState
+from thalweg.state import ExpiringState, MemoryState
+from thalweg.statelog import StateSettings, VersionedState, merge
+from thalweg.statelog.parts import milliseconds
 
 # --- codecs ------------------------------------------------------------------------------------
 
@@ -248,6 +251,12 @@ class StateMachine(RuleBasedStateMachine):
         self.state.put_many(dict(pairs))
         self.model.update((encode_key(key), value) for key, value in dict(pairs).items())
 
+    @rule(wanted=st.lists(keys.map(canonical), unique_by=encode_key, max_size=4))
+    def update(self, wanted: list[Any]) -> None:
+        self.state.update(wanted, lambda values: [(value or 0) + 10 for value in values])
+        for name in map(encode_key, wanted):
+            self.model[name] = self.model.get(name, 0) + 10
+
     @rule(wanted=st.lists(keys.map(canonical), max_size=4))
     def get_many(self, wanted: list[Any]) -> None:
         found = {encode_key(key): value for key, value in self.state.get_many(wanted).items()}
@@ -268,3 +277,117 @@ class StateMachine(RuleBasedStateMachine):
 
 TestState = StateMachine.TestCase
 TestState.settings = settings(max_examples=50, stateful_step_count=20)
+
+
+# --- time to live ---------------------------------------------------------------------------------
+
+#: Few keys in their canonical form, so that they meet again.
+FEW = st.sampled_from(["a", "b", b"a", 0, 1.5, None, ("a", 1), ("a", None)])
+SOME = st.lists(FEW, unique_by=encode_key, max_size=4)
+TTL = 3
+
+
+class ExpiringMachine(RuleBasedStateMachine):
+    """State in memory and state of a log, batch after batch, against one dictionary with times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = ManualClock()
+        self.memory = ExpiringState(self.clock, TTL)
+        self.parts: list[pa.RecordBatch] = []
+        #: Value of each key, and when it was written.
+        self.model: dict[Any, tuple[Any, float]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self.logged = VersionedState(self.parts, StateSettings("counts", self.clock.now(), ttl=TTL))
+
+    @property
+    def states(self) -> tuple[ExpiringState, VersionedState]:
+        return self.memory, self.logged
+
+    def _alive(self) -> dict[Any, Any]:
+        limit = self.clock.now() - TTL
+        return {key: value for key, (value, time) in self.model.items() if time >= limit}
+
+    def _write(self, values: dict[Any, Any]) -> None:
+        self.model.update((key, (value, self.clock.now())) for key, value in values.items())
+
+    @rule(key=FEW, value=st.integers(0, 3))
+    def put(self, key: Any, value: int) -> None:
+        for state in self.states:
+            state.put(key, value)
+        self._write({key: value})
+
+    @rule(keys=SOME, value=st.integers(0, 3))
+    def put_many(self, keys: list[Any], value: int) -> None:
+        for state in self.states:
+            state.put_many(dict.fromkeys(keys, value))
+        self._write(dict.fromkeys(keys, value))
+
+    @rule(key=FEW)
+    def delete(self, key: Any) -> None:
+        for state in self.states:
+            state.delete(key)
+        self.model.pop(key, None)
+
+    @rule(key=FEW)
+    def get(self, key: Any) -> None:
+        for state in self.states:
+            assert state.get(key, "none") == self._alive().get(key, "none")
+
+    @rule(keys=SOME)
+    def get_many(self, keys: list[Any]) -> None:
+        alive = self._alive()
+        for state in self.states:
+            assert state.get_many(keys) == {key: alive[key] for key in keys if key in alive}
+
+    @rule(keys=SOME)
+    def update(self, keys: list[Any]) -> None:
+        known = [self._alive().get(key) for key in keys]
+
+        def change(before: list[Any]) -> list[Any]:
+            assert before == known
+            return [(value or 0) + 10 for value in before]
+
+        for state in self.states:
+            state.update(keys, change)
+        self._write(dict(zip(keys, [(value or 0) + 10 for value in known], strict=True)))
+
+    @rule(keys=SOME)
+    def work(self, keys: list[Any]) -> None:
+        """Every other key is deleted; the others count as written, changed or not."""
+        alive = self._alive()
+        for state in self.states:
+            with state.working(keys) as values:
+                for key in keys[::2]:
+                    values.pop(key, None)
+        for key in keys[::2]:
+            self.model.pop(key, None)
+        self._write({key: alive[key] for key in keys[1::2] if key in alive})
+
+    @rule(seconds=st.integers(0, TTL + 1))
+    def next_batch(self, seconds: int) -> None:
+        delta = self.logged.delta()
+        self.parts += [] if delta is None else [delta]
+        self.clock.advance(seconds)
+        self._begin()
+
+    @rule(data=st.data())
+    def merge_parts(self, data: st.DataObject) -> None:
+        if len(self.parts) > 1:
+            start = data.draw(st.integers(0, len(self.parts) - 1))
+            expired = milliseconds(self.clock.now() - TTL)
+            merged = merge(self.parts[start:], oldest=start == 0, expired_before=expired)
+            self.parts[start:] = [merged]
+
+    @rule()
+    def read_everything(self) -> None:
+        alive = self._alive()
+        for state in self.states:
+            assert len(state) == len(alive)
+            assert plain(dict(state.items())) == plain(alive)
+
+
+TestExpiring = ExpiringMachine.TestCase
+TestExpiring.settings = settings(max_examples=50, stateful_step_count=20)

@@ -213,6 +213,25 @@ class PlaceMachine(RuleBasedStateMachine):
         self.states["counts"].put_many(values)
         self.model["counts"].update(values)
 
+    @rule(keys=st.lists(FEW, unique_by=encode_key, max_size=4), value=VALUES)
+    def update(self, keys: list[Any], value: Any) -> None:
+        model = self.model["counts"]
+
+        def change(before: list[Any]) -> list[Any]:
+            assert plain(before) == plain([model.get(key) for key in keys])
+            return [value if known is None else "updated" for known in before]
+
+        self.states["counts"].update(keys, change)
+        for key in keys:
+            model[key] = value if model.get(key) is None else "updated"
+
+    @rule(keys=st.lists(FEW, unique_by=encode_key, max_size=4))
+    def update_lists(self, keys: list[Any]) -> None:
+        model = self.model["lists"]
+        self.states["lists"].update(keys, lambda lists: [[*(known or []), 7] for known in lists])
+        for key in keys:
+            model[key] = [*(model.get(key) or []), 7]
+
     @rule(component=st.sampled_from(["counts", "lists"]), key=FEW)
     def delete(self, component: str, key: Any) -> None:
         self.states[component].delete(key)
@@ -254,9 +273,7 @@ class PlaceMachine(RuleBasedStateMachine):
 
     @rule(component=st.sampled_from(["counts", "lists"]))
     def read_everything(self, component: str) -> None:
-        state, model = self.states[component], self.model[component]
-        assert len(state) == len(model)
-        assert plain(dict(state.items())) == plain(model)
+        _check_whole(self.states[component], self.model[component])
 
     @rule()
     def commit(self) -> None:
@@ -268,7 +285,7 @@ class PlaceMachine(RuleBasedStateMachine):
         self.expected = self.model
         self._begin()
         for name, state in self.states.items():
-            assert plain(dict(state.items())) == plain(self.expected[name])
+            _check_whole(state, self.expected[name])
             assert state.delta() is None
 
     @rule()
@@ -296,6 +313,11 @@ class PlaceMachine(RuleBasedStateMachine):
         if hasattr(self, "refs"):
             ends = [0, *(ref.last for ref in self.refs)]
             assert [ref.first for ref in self.refs] == [end + 1 for end in ends[:-1]]
+
+
+def _check_whole(state: VersionedState, model: dict[Any, Any]) -> None:
+    assert len(state) == len(model)
+    assert plain(dict(state.items())) == plain(model)
 
 
 def _copied(value: Any) -> Any:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import select
 import sys
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import typer
 
-import thalweg
 from thalweg.cli.output import flush_or_silence, silence, writing
 from thalweg.cli.showing import error_console
-from thalweg.errors import ComponentError, ThalwegError, UsageError
+from thalweg.errors import ThalwegError, UsageError, short_path, user_frame
 
 USER_ERROR = 1
 #: What shells report for a command that SIGINT has ended.
 INTERRUPTED = 130
-
-_LIBRARIES = (
-    str(Path(thalweg.__file__).parent),
-    sysconfig.get_path("stdlib"),
-    sysconfig.get_path("purelib"),
-    sysconfig.get_path("platlib"),
-    "<",
-)
 
 
 @contextmanager
@@ -56,14 +44,8 @@ def reported(debug: bool) -> Iterator[None]:
 
 def _print_error(error: ThalwegError) -> None:
     lines = [f"error: {error}"]
-    cause = error.__cause__
-    if isinstance(error, ComponentError) and cause is not None:
-        frame = _user_frame(cause)
-        if frame is not None:
-            lines.append(f"  raised in {frame.name}, {_place(frame)}")
-            lines += [f"    {frame.line}"] if frame.line else []
     lines += [f"  {note}" for note in getattr(error, "__notes__", ())]
-    if cause is not None:
+    if error.__cause__ is not None:
         lines.append("  (--debug shows the whole traceback)")
     error_console().print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
@@ -71,34 +53,19 @@ def _print_error(error: ThalwegError) -> None:
 def user_error(error: Exception) -> UsageError:
     """Describe what a user's file raised, with the line it happened at."""
     if isinstance(error, SyntaxError):
-        place = f"{_short(error.filename or '?')}:{error.lineno}"
+        place = f"{short_path(error.filename or '?')}:{error.lineno}"
         line = (error.text or "").strip()
         return UsageError(_at(place, f"{type(error).__name__}: {error.msg}", line))
     text = str(error) if isinstance(error, ThalwegError) else f"{type(error).__name__}: {error}"
-    frame = _user_frame(error)
+    frame = user_frame(error)
     if frame is None:
         return UsageError(text)
-    return UsageError(_at(_place(frame), text, frame.line or ""))
+    place = f"{short_path(frame.filename)}:{frame.lineno}"
+    return UsageError(_at(place, text, frame.line or ""))
 
 
 def _at(place: str, text: str, line: str) -> str:
     return f"{place}: {text}" + (f"\n    {line}" if line else "")
-
-
-def _user_frame(error: BaseException) -> traceback.FrameSummary | None:
-    """Find the innermost call that is the user's own, not a library's."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
-    return own[-1] if own else None
-
-
-def _place(frame: traceback.FrameSummary) -> str:
-    return f"{_short(frame.filename)}:{frame.lineno}"
-
-
-def _short(path: str) -> str:
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
 
 
 def _stems_from_pipe(error: BaseException | None) -> bool:

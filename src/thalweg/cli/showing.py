@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rich import box
@@ -98,6 +98,20 @@ def milliseconds(seconds: float) -> str:
     return f"{value:,.{digits}f} ms"
 
 
+def size_text(count: int) -> str:
+    """Write a number of bytes with about three digits.
+
+    >>> size_text(9), size_text(12_345), size_text(4_000_000), size_text(7_890_000_000_000)
+    ('9 B', '12.3 kB', '4.0 MB', '7,890.0 GB')
+    """
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{count} B" if unit == "B" else f"{value:,.1f} {unit}"
+
+
 def percentiles(latency: Latency | None) -> str:
     """Write the percentiles of a latency."""
     if latency is None:
@@ -170,14 +184,17 @@ def _errors(count: int) -> str:
     return f"{count:,} error{'' if count == 1 else 's'}" if count else ""
 
 
-def rows_table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """Make a table of records; a column for each name that any of them has."""
+def rows_table(rows: Iterable[Mapping[str, Any]], right: Collection[str] = ()) -> Table:
+    """Make a table of records; a column for each name that any of them has.
+
+    Numbers stand at the right, and so do the columns ``right``.
+    """
     listed = list(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     names = list(dict.fromkeys(name for row in listed for name in row))
     for name in names:
         numeric = all(isinstance(row.get(name, 0), int | float) for row in listed)
-        table.add_column(name, justify="right" if numeric else "left")
+        table.add_column(name, justify="right" if numeric or name in right else "left")
     for row in listed:
         table.add_row(*(Text(_cell(row.get(name, ""))) for name in names))
     return table

@@ -11,7 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from thalweg.errors import UsageError, explain
+from thalweg.runtimes.spark.deploying import AUTHENTICATE
 from thalweg.runtimes.spark.runtime import Spark
+from thalweg.runtimes.spark.session import submitted
 
 SPARK = "spark"
 _DEFAULT_MASTER = "local[*]"
@@ -51,6 +54,12 @@ class SparkOptions:
         str | None,
         typer.Option(metavar="URI", help="Spark: keep state here, not in the checkpoint."),
     ] = None
+    insecure: Annotated[
+        bool | None,
+        typer.Option(
+            "--insecure", help="Spark: use a cluster that does not ask who sends it code."
+        ),
+    ] = None
 
     def runtime(self, on: str | None) -> str | Spark | None:
         """Give what to run on: Spark with these options, or whatever was named."""
@@ -63,6 +72,9 @@ class SparkOptions:
         return on
 
     def _spark(self) -> Spark:
+        if self.master and submitted():
+            hint = "spark-submit has been told the master"
+            raise UsageError(explain("--master", "", "none under spark-submit", self.master, hint))
         folder = self.checkpoint.rstrip("/") if self.checkpoint else None
         return Spark(
             master=self.master or _DEFAULT_MASTER,
@@ -70,25 +82,34 @@ class SparkOptions:
             trigger=self.trigger,
             checkpoint=f"{folder}/offsets" if folder else None,
             state=self.state or (f"{folder}/state" if folder else None),
+            config={AUTHENTICATE: "false"} if self.insecure else {},
         )
 
 
-def with_spark_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take the options one by one, and hand them to it as its parameter ``spark``."""
-    names = [field.name for field in fields(SparkOptions)]
+def with_options(
+    kind: type[Any], parameter: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take the fields of a dataclass as options, and get them as one parameter."""
 
-    @functools.wraps(command)
-    def gathering(**arguments: Any) -> None:
-        given = {name: arguments.pop(name) for name in names}
-        command(**arguments, spark=SparkOptions(**given))
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def gathering(**arguments: Any) -> None:
+            given = {field.name: arguments.pop(field.name) for field in fields(kind)}
+            command(**arguments, **{parameter: kind(**given)})
 
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    options = typing.get_type_hints(SparkOptions, include_extras=True)
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in options.items()
-    ]
-    shown = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != "spark"]
-    gathering.__signature__ = inspect.Signature([*shown, *added])  # type: ignore[attr-defined] # read by typer
-    gathering.__annotations__ = {p.name: p.annotation for p in (*shown, *added)}
-    return gathering
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        hints = typing.get_type_hints(kind, include_extras=True)
+        added = [
+            inspect.Parameter(f.name, _BY_NAME, default=f.default, annotation=hints[f.name])
+            for f in fields(kind)
+        ]
+        shown = [p.replace(kind=_BY_NAME) for p in own if p.name != parameter]
+        gathering.__signature__ = inspect.Signature([*shown, *added])  # type: ignore[attr-defined] # read by typer
+        gathering.__annotations__ = {p.name: p.annotation for p in (*shown, *added)}
+        return gathering
+
+    return decorate
+
+
+_BY_NAME = inspect.Parameter.KEYWORD_ONLY
+with_spark_options = with_options(SparkOptions, "spark")

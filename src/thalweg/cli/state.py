@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
 import json
 import tempfile
@@ -15,9 +16,9 @@ import typer
 
 from thalweg.cli.failures import reported
 from thalweg.cli.output import writing
-from thalweg.cli.showing import error_console, print_table, result_console, rows_table
+from thalweg.cli.showing import error_console, print_table, result_console, rows_table, size_text
 from thalweg.cli.state_files import Record, check_suffix, write_records
-from thalweg.cli.state_import import import_file
+from thalweg.cli.state_import import import_file, origin_of
 from thalweg.cli.state_values import Values, key_to_json, keys_meant
 from thalweg.errors import UsageError, explain
 from thalweg.statelog.location import Location
@@ -40,13 +41,14 @@ Number = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
 
 
-@app.command("ls")
+@app.command("ls", short_help="Show versions, and what each component has.")
 def list_state(state: State, version: Number = None, debug: Debug = False) -> None:
     """Show which versions there are, and what each component has in one of them."""
     with reported(debug), _opened(state, version) as opened, writing():
         console = result_console()
         print_table(console, rows_table([_facts(opened)]))
-        print_table(console, rows_table(_component(opened, name) for name in _stateful(opened)))
+        rows = [_component(opened, name) for name in _stateful(opened)]
+        print_table(console, rows_table(rows, right=("size",)))
 
 
 @app.command("get")
@@ -89,11 +91,12 @@ def export_state(
 ) -> None:
     """Write all keys and values of a component to a file, as JSON."""
     with reported(debug), _opened(state, version) as opened:
-        count = write_records(to, _records(opened, component))
+        origin = origin_of(opened.manifest, component)
+        count = write_records(to, origin, _records(opened, component))
         _say(f"wrote {count:,} keys of version {opened.manifest.version} to {to}")
 
 
-@app.command("import")
+@app.command("import", short_help="Commit a version with the values of a file.")
 def import_state(
     state: State,
     component: Name,
@@ -125,10 +128,18 @@ def _facts(opened: Version) -> dict[str, Any]:
     return {
         "version": str(manifest.version),
         "versions there": f"{there[0]} to {there[-1]} ({len(there)})",
-        "clock": f"{manifest.clock:,.3f} s",
+        "clock": _time_text(manifest.clock),
         "places": manifest.places,
         "epoch": manifest.epoch,
     }
+
+
+def _time_text(clock: float) -> str:
+    """Write seconds since 1970 as people do; a clock may also count from elsewhere."""
+    try:
+        return f"{dt.datetime.fromtimestamp(clock, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{clock:,.3f} s"
 
 
 def _component(opened: Version, component: str) -> dict[str, Any]:
@@ -147,7 +158,7 @@ def _component(opened: Version, component: str) -> dict[str, Any]:
         "key": ", ".join(mark.key) if mark else "",
         "values": mark.codec if mark else "",
         "keys": rows,
-        "bytes": size,
+        "size": size_text(size),
         "runs": max((opened.runs_of(name) for name in names), default=0),
     }
 

@@ -1,4 +1,8 @@
-"""Files with the state of a component: JSON lines, or Parquet with the same JSON in columns."""
+"""Files with the state of a component: JSON lines, or Parquet with the same JSON in columns.
+
+A file says what component its state is of: in its first line, or in the metadata of its schema.
+Files that people write themselves need not.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -18,6 +23,30 @@ from thalweg.errors import UsageError, explain, shorten
 Record = dict[str, Any]
 _SCHEMA = pa.schema([("key", pa.string()), ("value", pa.string()), ("task", pa.int64())])
 _GROUP = 1 << 16
+_ORIGIN = "$component"
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """The component that the state in a file is of, and what its keys and values are."""
+
+    component: str = msgspec.field(name=_ORIGIN)
+    kind: str
+    key_types: list[str]
+    codec: str
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        key = f" with key ({', '.join(self.key_types)})" if self.key_types else ""
+        return f"{self.kind} {self.component!r}{key} and {self.codec or 'no codec'}"
+
+    def fits(self, other: Origin) -> bool:
+        """Say whether the state of one may become that of the other; ``any`` fits every type."""
+        types = list(zip(self.key_types, other.key_types, strict=False))
+        return (
+            (self.kind, self.codec) == (other.kind, other.codec)
+            and len(self.key_types) == len(other.key_types)
+            and all(a == b or "any" in (a, b) for a, b in types)
+        )
 
 
 class _Writer(Protocol):
@@ -32,12 +61,12 @@ def check_suffix(path: Path) -> None:
         raise UsageError(explain(f"file {str(path)!r}", "", expected, path.suffix or "none"))
 
 
-def write_records(path: Path, batches: Iterable[list[Record]]) -> int:
+def write_records(path: Path, origin: Origin | None, batches: Iterable[list[Record]]) -> int:
     """Write records, batch by batch; the file gets its name when it is complete."""
     check_suffix(path)
     part, count = path.with_name(f".{path.name}.part"), 0
     try:
-        with _WRITERS[path.suffix](part) as writer:
+        with _WRITERS[path.suffix](part, origin) as writer:
             for records in batches:
                 writer.write(records)
                 count += len(records)
@@ -50,14 +79,36 @@ def write_records(path: Path, batches: Iterable[list[Record]]) -> int:
     return count
 
 
+def read_origin(path: Path) -> Origin | None:
+    """Give the component that a file is of, if it says so."""
+    with _readable(path):
+        if path.suffix == ".jsonl":
+            with open(path, "rb") as lines:
+                return _origin(lines.readline())
+        return _origin((pq.read_schema(path).metadata or {}).get(_ORIGIN.encode(), b""))
+
+
 def read_records(path: Path) -> Iterator[tuple[str, Record]]:
     """Give each record of a file, and where it stands."""
+    with _readable(path):
+        yield from _read_lines(path) if path.suffix == ".jsonl" else _read_parquet(path)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     check_suffix(path)
     try:
-        yield from _read_lines(path) if path.suffix == ".jsonl" else _read_parquet(path)
+        yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         subject = f"file {str(path)!r}"
         raise UsageError(explain(subject, expected="a file to read", got=str(error))) from error
+
+
+def _origin(line: bytes) -> Origin | None:
+    try:
+        return msgspec.json.decode(line, type=Origin)
+    except msgspec.MsgspecError:
+        return None
 
 
 class _Lines:
@@ -86,18 +137,22 @@ class _Columns:
 
 
 @contextmanager
-def _lines(path: Path) -> Iterator[_Writer]:
+def _lines(path: Path, origin: Origin | None) -> Iterator[_Writer]:
     with open(path, "w", encoding="utf-8") as file:
+        if origin is not None:
+            file.write(msgspec.json.encode(origin).decode() + "\n")
         yield _Lines(file)
 
 
 @contextmanager
-def _columns(path: Path) -> Iterator[_Writer]:
-    with open(path, "wb") as file, pq.ParquetWriter(file, _SCHEMA) as writer:
+def _columns(path: Path, origin: Origin | None) -> Iterator[_Writer]:
+    more = {_ORIGIN: msgspec.json.encode(origin)} if origin is not None else {}
+    schema = _SCHEMA.with_metadata(more)
+    with open(path, "wb") as file, pq.ParquetWriter(file, schema) as writer:
         yield _Columns(writer)
 
 
-_WRITERS: dict[str, Callable[[Path], AbstractContextManager[_Writer]]] = {
+_WRITERS: dict[str, Callable[[Path, Origin | None], AbstractContextManager[_Writer]]] = {
     ".jsonl": _lines,
     ".parquet": _columns,
 }
@@ -106,7 +161,7 @@ _WRITERS: dict[str, Callable[[Path], AbstractContextManager[_Writer]]] = {
 def _read_lines(path: Path) -> Iterator[tuple[str, Record]]:
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
-            if line.strip():
+            if line.strip() and not (number == 1 and _origin(line.encode())):
                 where = f"line {number} of {str(path)!r}"
                 yield where, _checked(where, _parsed(where, line))
 

@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from thalweg.cli.state_files import Record, read_records
+from thalweg.cli.state_files import Origin, Record, read_origin, read_records
 from thalweg.cli.state_values import Values, key_from_json
 from thalweg.errors import ThalwegError, UsageError, explain, shorten
 from thalweg.keys import Key, canonical
-from thalweg.runtimes.spark.delivery import read_mark
+from thalweg.statelog.delivered import read_mark
 from thalweg.statelog.garbage import run_name
 from thalweg.statelog.keying import encode_keys, hash_keys
 from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
@@ -54,6 +54,7 @@ def import_file(version: Version, component: str, path: Path) -> tuple[Manifest,
     if component not in last.topology:
         expected = "one of the topology that made this state"
         raise UsageError(explain(f"component {component!r}", "", expected, "one that has gone"))
+    _check_origin(origin_of(last, component), path)
     refs: list[RunRef] = []
     count = 0
     for rows in _chunks(version, component, path):
@@ -72,6 +73,23 @@ def import_file(version: Version, component: str, path: Path) -> tuple[Manifest,
     )
     Manifests(version.location).commit(made)
     return made, count
+
+
+def origin_of(manifest: Manifest, component: str) -> Origin | None:
+    """Say what the state of a component is; nothing where the component has gone."""
+    mark = manifest.topology.get(component)
+    if mark is None:
+        return None
+    return Origin(component, mark.kind, list(mark.key_types), mark.codec)
+
+
+def _check_origin(wanted: Origin | None, path: Path) -> None:
+    """Refuse a file with the state of a component of another kind."""
+    found = read_origin(path)
+    if wanted is not None and found is not None and not found.fits(wanted):
+        hint = "keys and values of one are not those of the other"
+        text = explain(f"file {str(path)!r}", "", f"state of {wanted}", f"that of {found}", hint)
+        raise UsageError(text)
 
 
 def _chunks(version: Version, component: str, path: Path) -> Iterator[dict[str, _Rows]]:

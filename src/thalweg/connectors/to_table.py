@@ -38,6 +38,7 @@ from thalweg.statelog.runs import checksum_of
 
 #: Begins the names of staged files that are not at the state's location.
 ELSEWHERE = "@table/"
+_DATA = "data"
 
 
 class Batch(Protocol):
@@ -101,13 +102,13 @@ class TableSink(BlockBolt):
 
     def finish_batch(self, batch: Batch) -> list[StagedRef]:
         """Write the files of a batch."""
-        self._write(batch.version, batch.place)
+        self._write(_folder(batch, self.context.component), batch.place)
         written, self._written = self._written, []
         return written
 
-    def _write(self, version: int, place: int) -> None:
+    def _write(self, folder: str, place: int) -> None:
         for rows, data in self._parts.take():
-            name = f"{ELSEWHERE}data/{version:012}-{place:04}-{uuid.uuid4().hex}.parquet"
+            name = f"{ELSEWHERE}{folder}/{place:04}-{uuid.uuid4().hex}.parquet"
             component = self.context.component
             ref = StagedRef(component, place, name, rows, data.size, checksum_of(data))
             self._location.write(_file_name(ref), data)
@@ -122,6 +123,8 @@ class TableSink(BlockBolt):
         if staged and not (self._may_come_again(batch) and self._has(staged)):
             self._commit(staged)
         self._last = batch.location.uri, batch.version
+        if staged:
+            self._clear(_folder(batch, staged[0].component), staged)
 
     def _may_come_again(self, batch: Batch) -> bool:
         """Say whether a batch may have been committed before: not when we have just come to it."""
@@ -130,9 +133,23 @@ class TableSink(BlockBolt):
         location, version = self._last
         return location != batch.location.uri or version >= batch.version
 
-    def _has(self, staged: Sequence[StagedRef]) -> bool:
+    def _clear(self, folder: str, staged: Sequence[StagedRef]) -> None:
+        """Delete what attempts that failed have left: no other one of this batch will be committed.
+
+        A state that began again has the same folders, with files of the table in them.
+        """
+        with contextlib.suppress(StateError):  # they are in nobody's way
+            left = {f"{folder}/{name}" for name in self._location.names(folder)}
+            left -= {_file_name(ref) for ref in staged}
+            for name in sorted(left - self._named()) if left else ():
+                self._location.delete(name)
+
+    def _named(self) -> set[str]:
         manifests = TableManifests(self._location)
-        there = {file.name for file in manifests.whole(manifests.latest()).files}
+        return {file.name for file in manifests.whole(manifests.latest()).files}
+
+    def _has(self, staged: Sequence[StagedRef]) -> bool:
+        there = self._named()
         return any(_file_name(ref) in there for ref in staged)
 
     def _commit(self, refs: Sequence[StagedRef]) -> None:
@@ -179,7 +196,13 @@ class _RunSink(TableSink):
             self._ended.clear()
 
     def _write_next(self) -> None:
-        self._write(TableManifests(self._location).latest() + 1, self.context.task)
+        self._write(_DATA, self.context.task)
+
+
+def _folder(batch: Batch, component: str) -> str:
+    """Name the folder for the files of a batch; sinks and states that share a table have others."""
+    writer = checksum_of(f"{batch.location} {component}".encode())[:12]
+    return f"{_DATA}/{batch.version:012}-{writer}"
 
 
 def _file_name(ref: StagedRef) -> str:

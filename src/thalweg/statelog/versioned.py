@@ -137,6 +137,8 @@ class VersionedState:
 
     def update(self, keys: Sequence[Key], change: Change) -> None:
         """Change the values of keys, each given once, all together."""
+        if not keys:
+            return
         if self._stored or self._values:  # some of them may have values that no part has
             known = self.get_many(keys)
             self.put_many(dict(zip(keys, change([known.get(k) for k in keys]), strict=True)))
@@ -150,7 +152,7 @@ class VersionedState:
         values = pa.array(self._changed_by(change, keys, stored), pa.large_binary()).take(rows)
         self._own.append(self._part(hashes, ordered, values))
         self._parts.append(self._own[-1])
-        self._base = None
+        self._base, self._complete = None, False
 
     def _changed_by(
         self, change: Change, keys: Sequence[Key], stored: list[bytes | None]

@@ -34,16 +34,18 @@ def failures(job: Job) -> set[str]:
     return {path.name for path in Path(job.folder, "failpoints").iterdir() if ":" in path.name}
 
 
-def start(job: Job) -> int:
+def start(job: Job, *launcher: str) -> int:
     """Run the program in a process of its own until it ends; gives its exit code."""
     folder = Path(job.folder)
     failpoints = str(folder / "failpoints")
     config = {"spark.executorEnv.THALWEG_FAILPOINTS": failpoints, **job.config}
+    config["spark.executor.extraJavaOptions"] = job.java
     (folder / "job.json").write_text(json.dumps({**asdict(job), "config": config}))
     if job.frame:
         write_input(job)
-    command = [sys.executable, str(Path(__file__).with_name("program.py")), "job.json"]
-    here = {"PYSPARK_PYTHON": sys.executable, "TMPDIR": str(folder)}
+    program = str(Path(__file__).with_name("program.py"))
+    command = [*(launcher or [sys.executable]), program, "job.json"]
+    here = {"PYSPARK_PYTHON": sys.executable, "TMPDIR": str(folder), "SPARK_SUBMIT_OPTS": job.java}
     env = {**os.environ, "THALWEG_FAILPOINTS": failpoints, **here}
     with open(folder / "log", "ab") as log:
         done = subprocess.run(  # noqa: S603 (our own program)

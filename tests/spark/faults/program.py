@@ -1,6 +1,6 @@
 """A run with durable state that tests interrupt; told what to do by a file of JSON.
 
-What it must come to is in ``expectations.py``, worked out without Thalweg.
+What it must come to is in ``killing.py``, worked out without Thalweg.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Job:
     #: Whether the rows come from Structured Streaming, which reads them from files.
     frame: bool = False
     config: dict[str, str] = field(default_factory=dict)
+    #: Options of the JVMs that are started for it.
+    java: str = ""
     runs: int = 3
     versions: int = 4
     #: Name of a failure that waits: it goes on when the sink is given something after it.

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster import standalone
 from killing import arm, check, failures, run_until_done, tables_of
 from program import Job
+from two_hosts import standalone
 
 from thalweg.statelog import Location, Manifests, needed, version_of
 
@@ -29,13 +29,13 @@ SPECULATION = {
 
 
 @pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with standalone(tmp_path_factory.mktemp("cluster")) as address:
+def master(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with standalone(tmp_path_factory.mktemp("cluster"), java) as address:
         yield address
 
 
-def test_batches_survive_executors_that_are_killed(master: str, tmp_path: Path) -> None:
-    job = Job(folder=str(tmp_path), rows=300, batch=30, master=master, config=CONFIG)
+def test_batches_survive_executors_that_are_killed(master: str, java: str, tmp_path: Path) -> None:
+    job = Job(folder=str(tmp_path), rows=300, batch=30, master=master, config=CONFIG, java=java)
     arm(job, "stage 1=kill executor@3,8,13", "stage 2=kill executor@5,10,15")
     assert run_until_done(job) == 0
     assert len(failures(job)) == 6
@@ -43,7 +43,7 @@ def test_batches_survive_executors_that_are_killed(master: str, tmp_path: Path) 
 
 
 def test_an_attempt_that_writes_when_another_has_won_changes_nothing(
-    master: str, tmp_path: Path
+    master: str, java: str, tmp_path: Path
 ) -> None:
     waiting = "before objects 3: wait"
     job = Job(
@@ -52,6 +52,7 @@ def test_an_attempt_that_writes_when_another_has_won_changes_nothing(
         batch=30,
         master=master,
         config=CONFIG | SPECULATION,
+        java=java,
         release=waiting,
         runs=100,
         versions=100,

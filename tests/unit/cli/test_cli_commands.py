@@ -71,7 +71,7 @@ def test_run_leaves_standard_output_to_the_sinks() -> None:
 def test_run_ends_with_a_summary_on_standard_error() -> None:
     lines = call("run", "program.py").stderr.splitlines()
     assert lines[0] == "good runs on inline"
-    assert any(line.split() == ["numbers", "1", "0", "3", "0", "0.00", "s"] for line in lines)
+    assert any(line.split()[:5] == ["numbers", "1", "0", "3", "0"] for line in lines)
     assert lines[-2].startswith("3 tuples in, 3 out, ")
     assert re.fullmatch(r"latency p50 \S+ ms  p95 \S+ ms  p99 \S+ ms", lines[-1])
     assert [line for line in lines if line != line.rstrip()] == []
@@ -88,7 +88,7 @@ def test_an_error_names_component_function_tuple_and_line() -> None:
     assert done.exit_code == 1
     assert "component 'map-1', task 0, in half (program.py:4): ZeroDivisionError" in done.stderr
     assert "  tuple: n=3\n" in done.stderr
-    assert "  raised in half, program.py:5\n    return 10 // (n - 3)\n" in done.stderr
+    assert "  raised at program.py:5, in half: return 10 // (n - 3)\n" in done.stderr
     assert "--debug" in done.stderr
     assert "Traceback" not in done.stderr
 

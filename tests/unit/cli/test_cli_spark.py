@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib.util
 import signal
 import socket
-import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +19,6 @@ from thalweg.cli import running, spark_session
 from thalweg.cli.app import app
 from thalweg.cli.showing import progress_text, totals_text
 from thalweg.cli.spark_options import SparkOptions
-from thalweg.cli.spark_session import without_noise
 from thalweg.errors import UsageError
 from thalweg.metrics import Latency, Snapshot
 from thalweg.runtimes.spark.reaching import check_master, standalone_addresses
@@ -227,30 +224,6 @@ def test_values_that_make_no_sense(arguments: list[str], message: str) -> None:
 # --- what people see --------------------------------------------------------------------------
 
 
-def test_noise_of_a_process_is_kept_back_and_the_rest_passes(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    lines = "WARNING: Using incubator modules: x\nWARNING: something else\n"
-    with without_noise():
-        subprocess.run(["sh", "-c", f"printf '{lines}' >&2"], check=True)  # noqa: S603, S607 (ours)
-    join_reader()
-    assert capfd.readouterr().err == "WARNING: something else\n"
-
-
-def test_a_process_can_be_hushed(capfd: pytest.CaptureFixture[str]) -> None:
-    with without_noise() as hushed:
-        hushed.set()
-        subprocess.run(["sh", "-c", "echo sigh >&2"], check=True)  # noqa: S607 (ours)
-    join_reader()
-    assert capfd.readouterr().err == ""
-
-
-def join_reader() -> None:
-    for thread in threading.enumerate():
-        if thread.name == "thalweg-stderr":
-            thread.join(10)
-
-
 def test_batches_are_counted_and_timed() -> None:
     latency = Latency(0.25, 0.3, 2.0, 4)
     snapshot = Snapshot(2.0, (), 1000, 500, 0, latency, batches=4)
@@ -297,5 +270,4 @@ def test_spark_is_announced_before_it_starts(monkeypatch: pytest.MonkeyPatch) ->
     said: list[str] = []
     with spark_session.started(Spark(master="local[2]"), "words", said.append) as runtime:
         assert runtime.session is made
-    join_reader()
     assert said == ["starting Spark at local[2] (this takes a few seconds)"]

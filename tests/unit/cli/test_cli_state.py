@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from thalweg.cli.app import app
 from thalweg.cli.state_values import Values, from_json, key_from_json, key_to_json, to_json
 from thalweg.codecs import ArrowCodec, Codec, MsgpackCodec
 from thalweg.keys import encode_key
-from thalweg.runtimes.spark.delivery import write_mark
 from thalweg.statelog import (
     ComponentMark,
     Location,
@@ -33,6 +33,7 @@ from thalweg.statelog import (
     VersionedState,
     write_run,
 )
+from thalweg.statelog.delivered import write_mark
 from thalweg.statelog.reading import Version
 
 COUNT = ComponentMark("keyed", ("word",), ("string",), "MsgpackCodec(Any)", 2)
@@ -44,6 +45,9 @@ TOPOLOGY = {
     "visits": ComponentMark("keyed", ("user",), ("string",), "MsgpackCodec(Visit)", 1),
     "frames": ComponentMark("keyed", ("user",), ("string",), "ArrowCodec(Any)", 1),
     "own": ComponentMark("keyed", ("user",), ("string",), "MyCodec(Any)", 1),
+    "numbers": ComponentMark("keyed", ("n",), ("int64",), "MsgpackCodec(Any)", 1),
+    "untyped": ComponentMark("keyed", ("term",), ("any",), "MsgpackCodec(Any)", 1),
+    "top": ComponentMark("global", (), (), "MsgpackCodec(Any)", 1),
 }
 
 
@@ -113,22 +117,41 @@ def stored(folder: Path, component: str, key: Any) -> Any:
 def test_ls_shows_versions_and_what_each_component_has(tmp_path: Path) -> None:
     commit(tmp_path, {"count": part({"a": 1, "b": 1})}, {"count": part({"b": 2, "c": 2})})
     lines = [line.split() for line in good("ls", tmp_path).splitlines()]
-    assert ["2", "1", "to", "2", "(2)", "1.500", "s", "2", "0"] in lines
+    assert ["2", "1", "to", "2", "(2)", "1970-01-01", "00:00:01", "UTC", "2", "0"] in lines
     # Three keys of two bytes each, and values of one.
-    assert ["count", "keyed", "word", "MsgpackCodec(Any)", "3", "9", "2"] in lines
-    assert ["pairs", "keyed", "region,", "n", "MsgpackCodec(Any)", "0", "0", "0"] in lines
+    assert ["count", "keyed", "word", "MsgpackCodec(Any)", "3", "9", "B", "2"] in lines
+    assert ["pairs", "keyed", "region,", "n", "MsgpackCodec(Any)", "0", "0", "B", "0"] in lines
     assert not any(line[:1] == ["words"] for line in lines)
 
 
 def test_ls_shows_an_older_version(tmp_path: Path) -> None:
     commit(tmp_path, {"count": part({"a": 1})}, {"count": part({"b": 2})})
     lines = [line.split() for line in good("ls", tmp_path, "--version", 1).splitlines()]
-    assert ["count", "keyed", "word", "MsgpackCodec(Any)", "1", "3", "1"] in lines
+    assert ["count", "keyed", "word", "MsgpackCodec(Any)", "1", "3", "B", "1"] in lines
 
 
 def test_ls_shows_state_whose_component_has_gone(tmp_path: Path) -> None:
-    commit(tmp_path, {"former": part({"a": 1})})
-    assert "(gone)" in good("ls", tmp_path)
+    commit(tmp_path, {"former": part({"a": 1}), "parted#1": part({"b": 1})})
+    lines = [line.split() for line in good("ls", tmp_path).splitlines()]
+    assert ["former", "(gone)", "1", "3", "B", "1"] in lines
+    assert ["parted", "(gone)", "1", "3", "B", "1"] in lines
+
+
+def test_ls_writes_sizes_that_can_be_read_one_below_the_other(tmp_path: Path) -> None:
+    commit(tmp_path, {"count": part({"a": b"x" * 2_500_000}), "pairs": part({("eu", 1): 1})})
+    lines = good("ls", tmp_path).splitlines()
+    sizes = [re.search(r"(\S+ [kMG]?B) +\d+ *$", line) for line in lines]
+    found = [match for match in sizes if match]
+    assert found[0][1] == "2.5 MB"
+    assert len({match.end(1) for match in found}) == 1
+
+
+def test_ls_shows_a_clock_that_is_no_time_of_day_as_it_is(tmp_path: Path) -> None:
+    location = commit(tmp_path, {"count": part({"a": 1})})
+    last = Manifests(location).latest()
+    assert last is not None
+    Manifests(location).commit(msgspec.structs.replace(last, version=2, clock=1e18))
+    assert f"{1e18:,.3f} s" in good("ls", tmp_path)
 
 
 # --- get ------------------------------------------------------------------------------------------
@@ -223,7 +246,13 @@ def test_export_writes_lines_of_json(tmp_path: Path) -> None:
     result = call("export", tmp_path, "count", "-o", "out.jsonl")
     assert result.stdout == ""
     assert "wrote 2 keys of version 2 to out.jsonl" in result.stderr
-    lines = Path("out.jsonl").read_text(encoding="utf-8").splitlines()
+    first, *lines = Path("out.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(first) == {
+        "$component": "count",
+        "kind": "keyed",
+        "key_types": ["string"],
+        "codec": "MsgpackCodec(Any)",
+    }
     assert sorted(lines) == ['{"key": "b", "value": 3}', '{"key": "ä", "value": 1}']
 
 
@@ -238,13 +267,45 @@ def test_export_writes_parquet_with_json_in_its_columns(tmp_path: Path) -> None:
 def test_state_of_tasks_keeps_its_tasks(tmp_path: Path) -> None:
     commit(tmp_path, {"count#0": part({"a": 1})})
     good("export", tmp_path, "count", "-o", "out.jsonl")
-    (line,) = Path("out.jsonl").read_text().splitlines()
+    _, line = Path("out.jsonl").read_text().splitlines()
     assert json.loads(line) == {"key": "a", "value": 1, "task": 0}
     good("import", tmp_path, "count", "out.jsonl")
     Path("out.jsonl").write_text('{"key": "a", "value": 1}')
     assert "expected a number below 2, got None" in refused(
         "import", tmp_path, "count", "out.jsonl"
     )
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+@pytest.mark.parametrize(
+    ("into", "wanted"),
+    [
+        ("pairs", "keyed 'pairs' with key (string, int64) and MsgpackCodec(Any)"),
+        ("numbers", "keyed 'numbers' with key (int64) and MsgpackCodec(Any)"),
+        ("own", "keyed 'own' with key (string) and MyCodec(Any)"),
+        ("top", "global 'top' and MsgpackCodec(Any)"),
+    ],
+)
+def test_import_refuses_a_file_of_a_component_of_another_kind(
+    tmp_path: Path, suffix: str, into: str, wanted: str
+) -> None:
+    location = commit(tmp_path, {"count": part({"a": 1})})
+    good("export", tmp_path, "count", "-o", f"out{suffix}")
+    text = refused("import", tmp_path, into, f"out{suffix}")
+    found = "keyed 'count' with key (string) and MsgpackCodec(Any)"
+    assert f"file 'out{suffix}': expected state of {wanted}, got that of {found}" in text
+    last = Manifests(location).latest()
+    assert last is not None
+    assert last.version == 1
+
+
+def test_import_takes_a_file_of_another_component_whose_keys_may_be_the_same(
+    tmp_path: Path,
+) -> None:
+    commit(tmp_path, {"count": part({"a": 1})})
+    good("export", tmp_path, "count", "-o", "out.jsonl")
+    good("import", tmp_path, "untyped", "out.jsonl")
+    assert stored(tmp_path, "untyped", "a") == 1
 
 
 def test_import_makes_a_new_version_and_keeps_the_rest(tmp_path: Path) -> None:

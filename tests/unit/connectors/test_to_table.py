@@ -6,6 +6,8 @@ import copy
 import json
 import pickle
 import random
+import re
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thalweg as tw
@@ -34,7 +36,7 @@ def rows(path: Path, **options: Any) -> Counter[Any]:
 
 
 def files(path: Path) -> list[str]:
-    return sorted(file.name for file in (path / "data").glob("*"))
+    return sorted(file.name for file in (path / "data").rglob("*.parquet"))
 
 
 # --- a run as one version -------------------------------------------------------------------------
@@ -112,19 +114,21 @@ def test_a_type_that_parquet_lacks_is_refused(tmp_path: Path) -> None:
 # --- batches ----------------------------------------------------------------------------------
 
 
-def at_place(sink: TableSink) -> TableSink:
+def at_place(sink: TableSink, component: str = "out") -> TableSink:
     """Bring a sink to life as a worker does."""
     sent = pickle.dumps(sink)
     body = copy.deepcopy(pickle.loads(sent))  # noqa: S301 (as cloudpickle, of our own making)
-    context = TaskContext("t", "out", 0, 1, ManualClock(), random.Random(0))
+    context = TaskContext("t", component, 0, 1, ManualClock(), random.Random(0))
     body.context = context
     body.prepare(context)
     return body
 
 
-def staged(sink: TableSink, values: Sequence[int], batch: StagedBatch) -> list[StagedRef]:
+def staged(
+    sink: TableSink, values: Sequence[int], batch: StagedBatch, component: str = "out"
+) -> list[StagedRef]:
     """Let one attempt at a place stage some rows."""
-    body = at_place(sink)
+    body = at_place(sink, component)
     if values:
         body.process_block(pa.record_batch({"n": pa.array(values, pa.int64())}))
     refs = body.finish_batch(batch)
@@ -163,8 +167,64 @@ def test_files_of_attempts_that_were_not_committed_are_never_seen(
     staged(sink, [1, 2, 3], batch_of(tmp_path, 1))
     sink.commit_batch(None, batch_of(tmp_path, 1), staged(sink, [1, 2, 3], batch_of(tmp_path, 1)))
     staged(sink, [1, 2, 3], batch_of(tmp_path, 1))
-    assert len(files(table)) == 3
     assert rows(table) == Counter([(1,), (2,), (3,)])
+
+
+def test_a_commit_deletes_what_other_attempts_of_the_batch_have_left(
+    tmp_path: Path, table: Path
+) -> None:
+    sink = tw.to_table(table)
+    for place in (0, 1, 1):
+        staged(sink, [place], batch_of(tmp_path, 1, place))
+    refs = staged(sink, [5], batch_of(tmp_path, 1))
+    assert len(files(table)) == 4
+    sink.commit_batch(None, batch_of(tmp_path, 1), refs)
+    assert len(files(table)) == 1
+    assert rows(table) == Counter([(5,)])
+
+
+def test_what_cannot_be_deleted_does_not_end_the_run(
+    tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(location: Location, name: str) -> None:
+        raise StateError(name)
+
+    sink = tw.to_table(table)
+    staged(sink, [1], batch_of(tmp_path, 1))
+    refs = staged(sink, [1], batch_of(tmp_path, 1))
+    monkeypatch.setattr(Location, "delete", refuse)
+    sink.commit_batch(None, batch_of(tmp_path, 1), refs)
+    assert rows(table) == Counter([(1,)])
+
+
+#: A state, a sink, a batch: what attempts are made for, and commits.
+WORK = st.tuples(st.sampled_from("st"), st.sampled_from("ab"), st.integers(1, 2))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.tuples(WORK, st.booleans()), max_size=12))
+def test_only_files_of_attempts_that_can_no_longer_be_committed_are_deleted(
+    steps: list[tuple[tuple[str, str, int], bool]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        sinks = {component: tw.to_table(path / "table") for component in "ab"}
+        pending: dict[tuple[str, str, int], set[str]] = {}
+        committed: list[int] = []
+        for number, ((state, component, version), commits) in enumerate(steps):
+            sink, batch = sinks[component], batch_of(path, version, state=state)
+            refs = staged(sink, [number], batch, component)
+            attempts = pending.setdefault((state, component, version), set())
+            attempts.update(Path(ref.name).name for ref in refs)
+            if commits:
+                sink.commit_batch(None, batch, refs)
+                committed.append(number)
+                attempts.clear()
+            table = tw.read_table(path / "table", verify=True) if committed else None
+            seen = table.to_table()["n"].to_pylist() if table is not None else []
+            assert seen == committed
+            assert len(files(path / "table")) == len(seen) + sum(map(len, pending.values()))
+            assert set().union(*pending.values()) <= set(files(path / "table"))
 
 
 @pytest.mark.parametrize("same_object", [True, False])
@@ -203,7 +263,7 @@ def test_a_state_that_began_again_in_the_same_folder_adds_to_the_table(
 
 def test_staged_names_do_not_name_objects_of_the_state(tmp_path: Path, table: Path) -> None:
     (ref,) = staged(tw.to_table(table), [1], batch_of(tmp_path, 12, 3))
-    assert ref.name.startswith("@table/data/000000000012-0003-")
+    assert re.match(r"@table/data/000000000012-\w{12}/0003-", ref.name)
     batch_of(tmp_path, 12).location.delete(ref.name)
     assert len(files(table)) == 1
 

@@ -20,7 +20,8 @@ from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.staging import BLOCKS, LETTERS, StagedBatch, StagingSink, read_staged
 from thalweg.runtimes.spark.wire import unpack_block
 from thalweg.runtimes.tasks import BoltTask
-from thalweg.statelog.location import Location, MissingObject
+from thalweg.statelog.delivered import read_mark, read_number
+from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests, StagedRef
 from thalweg.topology import Component
 
@@ -119,27 +120,6 @@ class Delivery:
                 append_letters(policy.path, self._location, refs)
 
 
-_MARK = "delivered"
-
-
-def read_mark(location: Location) -> int:
-    """Give the last version that all sinks have been given."""
-    return _number(location, _MARK)
-
-
-def _number(location: Location, name: str) -> int:
-    try:
-        text = location.read(name).to_pybytes()
-    except MissingObject:
-        return 0
-    return int(text) if text.isdigit() else 0
-
-
-def write_mark(location: Location, version: int) -> None:
-    """Note that all sinks have been given a version."""
-    location.write(_MARK, str(version).encode())
-
-
 _GIVEN = "given"
 
 
@@ -147,7 +127,7 @@ class Replay:
     """Entries of the log whose output the sinks have had, though a run has fallen back since."""
 
     def __init__(self, location: Location) -> None:
-        self._given = _number(location, _GIVEN)
+        self._given = read_number(location, _GIVEN)
         self._entry = 0
         if self._given:
             manifests = Manifests(location)
@@ -165,7 +145,7 @@ class Replay:
     @staticmethod
     def begin(location: Location, last: Manifest) -> None:
         """Note that sinks have had everything up to a version that is about to be given up."""
-        given = max(_number(location, _GIVEN), last.inputs.get(LOG, 0))
+        given = max(read_number(location, _GIVEN), last.inputs.get(LOG, 0))
         location.write(_GIVEN, str(given).encode())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -12,6 +12,7 @@ from thalweg.connectors.frames import SparkSource
 from thalweg.errors import ThalwegError, TopologyError, UsageError, explain, shorten
 from thalweg.runtimes.spark.inputs import BatchInput, from_frame
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
+from thalweg.runtimes.spark.starting import parted
 from thalweg.topology import Component, Topology
 
 
@@ -23,11 +24,17 @@ class Frames:
     """The DataFrame sources of a topology while it runs."""
 
     def __init__(
-        self, topology: Topology, settings: SparkSettings, take: Callable[[BatchInput], None]
+        self,
+        topology: Topology,
+        settings: SparkSettings,
+        take: Callable[[BatchInput], None],
+        committed: Mapping[str, int],
     ) -> None:
         self._components = [c for c in topology if isinstance(c.body, SparkSource)]
         self._settings = settings
         self._take = take
+        #: The last batch of each source that the state has, where it has one.
+        self._committed = committed
         self._queries: list[Any] = []
         self._error: BaseException | None = None
         self._stopping = threading.Event()
@@ -40,6 +47,7 @@ class Frames:
             frame = _with_fields(frame, component)
             if frame.isStreaming:
                 self._check_durable(component)
+                self._check_together(session, component)
                 self._queries.append(self._stream(frame, component))
             else:
                 self._take(from_frame(frame, component.name, 0, self._settings.clock.now()))
@@ -55,6 +63,21 @@ class Frames:
                 )
             )
 
+    def _check_together(self, session: Any, component: Component) -> None:
+        """Refuse offsets that do not go on where the state ends, before Spark reads on."""
+        if self._settings.checkpoint is None:
+            return
+        folder = self._folder(component)
+        begun, done = (_newest(session, f"{folder}/{kind}") for kind in ("offsets", "commits"))
+        committed = self._committed.get(component.name, -1)
+        # A batch that was begun and is not done comes again; the state may have it by now.
+        number = max(begun, done + 1)
+        if number != committed + 1 and not (begun == committed > done):
+            raise parted(component.name, number, committed)
+
+    def _folder(self, component: Component) -> str:
+        return f"{self._settings.checkpoint}/{component.name}"
+
     def _stream(self, frame: Any, component: Component) -> Any:
         def run(batch: Any, number: int) -> None:
             if self._stopping.is_set():
@@ -69,8 +92,7 @@ class Frames:
 
         writer = frame.writeStream.foreachBatch(run).queryName(component.name)
         if self._settings.checkpoint:
-            folder = f"{self._settings.checkpoint}/{component.name}"
-            writer = writer.option("checkpointLocation", folder)
+            writer = writer.option("checkpointLocation", self._folder(component))
         if self._settings.trigger == AVAILABLE_NOW:
             writer = writer.trigger(availableNow=True)
         elif self._settings.trigger:
@@ -116,6 +138,16 @@ class Frames:
                 errors.append(error)
         self._take = _closed  # Spark keeps the callback, which must not keep the whole run
         return errors
+
+
+def _newest(session: Any, folder: str) -> int:
+    """Give the highest number that is the name of a file in a folder that Hadoop knows, or -1."""
+    path = session._jvm.org.apache.hadoop.fs.Path(folder)
+    files = path.getFileSystem(session._jsc.hadoopConfiguration())
+    if not files.exists(path):
+        return -1
+    names = [status.getPath().getName() for status in files.listStatus(path)]
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def _closed(_taken: BatchInput) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import msgspec
 
 from thalweg import errors
@@ -11,6 +13,8 @@ from thalweg.statelog.runs import CorruptRun, RunRef
 
 #: Refused tuples that a task describes; beyond that they are only counted.
 MAX_REFUSED = 100
+#: Characters of a traceback that are kept: its end, which says most.
+MAX_TRACE = 20_000
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True):
@@ -22,6 +26,14 @@ class Refused(msgspec.Struct, frozen=True, array_like=True):
     reason: str
 
 
+class RaisedElsewhere(ThalwegError):
+    """The cause of an error that came from another process: its traceback, as text."""
+
+    def __str__(self) -> str:
+        """Give the traceback, apart from what is said before it."""
+        return f"\n{self.args[0].rstrip()}"
+
+
 class Failure(msgspec.Struct, frozen=True, array_like=True):
     """An error that ends the run, as plain values."""
 
@@ -30,17 +42,26 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     component: str = ""
     task: int = 0
     tuple_text: str | None = None
+    #: How its cause came about, for those who want to see that.
+    trace: str = ""
 
     @classmethod
     def of(cls, error: ThalwegError) -> Failure:
         """Write an error down."""
-        kind = type(error).__name__
+        kind, cause = type(error).__name__, error.__cause__
+        trace = "" if cause is None else "".join(traceback.format_exception(cause))[-MAX_TRACE:]
         if isinstance(error, ComponentError):
-            return cls(kind, str(error), error.component, error.task, error.tuple_text)
-        return cls(kind, str(error))
+            return cls(kind, str(error), error.component, error.task, error.tuple_text, trace)
+        return cls(kind, str(error), trace=trace)
 
     def error(self) -> ThalwegError:
-        """Make the error again."""
+        """Make the error again; its cause shows the traceback of where it was raised."""
+        made = self._made()
+        if self.trace:
+            made.__cause__ = RaisedElsewhere(self.trace)
+        return made
+
+    def _made(self) -> ThalwegError:
         if self.kind == "ComponentError":
             return ComponentError(self.component, self.task, self.text, self.tuple_text)
         if self.kind == "CorruptRun":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
+import pyarrow as pa
+
 from thalweg.blocks import Block
 from thalweg.groupings import Custom
 from thalweg.routing.routers import Router, make_router
@@ -30,8 +32,11 @@ class Routes:
         """Leave out what does not matter to a reader; equal tuples become one while that pays."""
         assert edge.reads is not None  # noqa: S101 (the caller has looked)
         key = edge.reader, edge.index
+        chosen = block.batch.select(edge.reads)
+        if any(pa.types.is_nested(field.type) for field in chosen.schema):
+            self._unlike.add(key)  # such values cannot be compared
         if key in self._unlike or len(block) < _FEW:
-            return replace(block, batch=block.batch.select(edge.reads), lists={})
+            return replace(block, batch=chosen, lists={})
         made = weighed(block, edge.reads)
         if len(made) > len(block) * _PAYS:
             self._unlike.add(key)

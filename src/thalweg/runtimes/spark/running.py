@@ -13,7 +13,7 @@ from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefu
 from thalweg.execution import Result, Run
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.spark.batches import ENDED, Done, GivenUp
-from thalweg.runtimes.spark.delivery import Delivery, read_mark, write_mark
+from thalweg.runtimes.spark.delivery import Delivery
 from thalweg.runtimes.spark.engine import Engine
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.frames import Frames
@@ -28,6 +28,7 @@ from thalweg.runtimes.spark.starting import check_settings, fall_back, greet, pa
 from thalweg.runtimes.spark.tables import OwnFolder, Tables
 from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
+from thalweg.statelog.delivered import read_mark, write_mark
 from thalweg.statelog.location import Location
 from thalweg.statelog.requests import Requests
 from thalweg.statelog.runs import CorruptRun
@@ -97,7 +98,8 @@ class _Running:
         self._delivery = Delivery(self._plan, maker, self.location, self._session)
         self._pump = self._make_pump(maker)
         self._ticks = Ticks(self._plan.topology, self._start)
-        self._frames = Frames(self._plan.topology, self._settings, self._on_frame)
+        committed = self._engine.batches.manifest.inputs
+        self._frames = Frames(self._plan.topology, self._settings, self._on_frame, committed)
         self._totals.beside = [*self._delivery.counters.values(), *self._pump.counters.values()]
         ended = self._follow()
         snapshot = self._snapshot()

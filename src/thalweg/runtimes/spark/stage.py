@@ -180,6 +180,8 @@ class StageWork:
                     by_stage = self._arrived.setdefault((to.component, to.task), {})
                     by_stage.setdefault(to.stage, []).append((to.index, block))
                 else:
+                    # What its sender has for the same reader must not overtake it here.
+                    self._fused[to.component, to.index] = False
                     self._send(self._place, iter([buffer.to_pybytes()]))
                     yield from self._drain()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import re
 import socket
@@ -22,7 +23,7 @@ from thalweg.runtimes.spark.marks import changes, marks_of
 from thalweg.runtimes.spark.planning import Plan, check_movable
 from thalweg.runtimes.spark.settings import SparkSettings
 from thalweg.statelog.location import Location
-from thalweg.statelog.manifests import Manifest, Manifests
+from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
 from thalweg.statelog.runs import CorruptRun, RunRef, Runs
 from thalweg.version import __version__
 
@@ -68,11 +69,26 @@ def spread(last: Manifest, plan: Plan, notice: Callable[[str], None]) -> Manifes
     """
     for component in plan.topology:
         check_movable(component)
+    for name, mark in last.topology.items():
+        _check_ranges(name, mark)
     notice(f"spreading state over {plan.places} places; there were {last.places}")
     shared = _shared(last.runs)
     runs = [list(shared) for _ in range(plan.places)]
     epoch = last.epoch + 1
     return msgspec.structs.replace(last, places=plan.places, runs=runs, epoch=epoch)
+
+
+def _check_ranges(name: str, mark: ComponentMark) -> None:
+    """Refuse to move state by range, also that of a component that is gone for a while."""
+    if " by range)" in mark.grouping:
+        raise StateError(
+            explain(
+                f"component {name!r}",
+                expected="as many places and tasks as before",
+                got=f"others, and its state was kept with the grouping {mark.grouping}",
+                hint="state moves by key only with fields(...) without bounds",
+            )
+        )
 
 
 def parted(component: str, number: int, committed: int) -> StateError:
@@ -150,7 +166,7 @@ def greet(context: SparkContext, location: Location, places: int) -> None:
         rdd = run_at(descriptors(context, [], places), partial(_answer, location, name))
         found = [msgspec.msgpack.decode(data, type=Greeting) for data in collect(rdd)]
     except (Py4JError, PySparkException) as error:
-        raise _no_answer(error) from error
+        raise _no_answer(str(error), _failed_on(context)) from error
     finally:
         location.delete(name)
     for greeting in found:
@@ -180,21 +196,56 @@ def _check(greeting: Greeting, location: Location) -> None:
             )
         )
     if greeting.version != __version__:
-        subject = f"thalweg on host {greeting.host!r}"
-        raise UsageError(explain(subject, expected=__version__, got=greeting.version))
+        host = f" on host {greeting.host!r}"
+        raise _other_version(host, greeting.version)
+
+
+def _other_version(host: str, got: str) -> UsageError:
+    hint = "install the driver's version there, or submit with --pack"
+    return UsageError(explain(f"thalweg{host}", "", f"version {__version__}", got, hint))
 
 
 _WHERE = re.compile(r"\(TID \d+\) \((\S+) executor")
+#: Tasks of the first job that are looked at to find one that failed.
+_ENOUGH = 1000
+_MISSING = re.compile(r"No module named '([^']+)'")
+_OTHER_CODE = re.compile(r"Can't get attribute '[^']+' on <module 'thalweg")
+_OTHER_PYTHON = re.compile(r"Python in worker has different version: ([\d.]+)")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
+_PYTHON_HINT = "it is the one that PYSPARK_PYTHON names there; or submit with --archive or --pack"
 
 
-def _no_answer(error: Exception) -> ThalwegError:
-    text = str(error)
+def _failed_on(context: SparkContext) -> str | None:
+    """Name the host of a failed task of the last job: errors of Python do not say where."""
+    tracker, spark = context.statusTracker(), context._jsc.sc()
+    job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(None), default=-1))
+    with contextlib.suppress(Py4JError):
+        spark.listenerBus().waitUntilEmpty()
+        for stage in job.stageIds if job else ():
+            tasks = spark.statusStore().taskList(stage, 0, _ENOUGH)
+            for task in map(tasks.apply, range(tasks.size())):
+                if task.status() == "FAILED":
+                    return str(task.host())
+    return None
+
+
+def _no_answer(text: str, failed_on: str | None) -> ThalwegError:
+    """Say why a host could not answer, of what Spark tells of its first job."""
     where = _WHERE.search(text)
-    host = f" on host {where[1]!r}" if where else ""
-    if "No module named" in text:
-        missing = re.search(r"No module named '([^']+)'", text)
-        got = f"no module {missing[1] if missing else '?'!r}"
+    name = where[1] if where else failed_on
+    host = f" on host {name!r}" if name else ""
+    python, ours = f"Python of the workers{host}", platform.python_version()
+    if found := _OTHER_PYTHON.search(text):
+        expected = f"{ours.rpartition('.')[0]} as in the driver"
+        return UsageError(explain(python, "", expected, found[1], _PYTHON_HINT))
+    if found := _NO_PYTHON.search(text):
+        return UsageError(explain(python, "", "a program", f"no {found[1]}", _PYTHON_HINT))
+    found = _MISSING.search(text)
+    if _OTHER_CODE.search(text) or (found and found[1].startswith("thalweg.")):
+        return _other_version(host, "another one, whose code differs")
+    if found:
         hint = "install thalweg[spark] in the Python that PYSPARK_PYTHON names, on every host"
-        return UsageError(explain(f"Python of the workers{host}", "", "thalweg", got, hint))
+        got = f"no module {found[1]!r}"
+        return UsageError(explain(python, "", "thalweg and what it needs", got, hint))
     line = next((line for line in text.splitlines() if "Error" in line or "Exc" in line), text)
     return UsageError(explain(f"first job{host}", "", "an answer of every place", line[:300]))

@@ -22,25 +22,28 @@ WATCHDOG = 300.0
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[str]:
-    """Start a cluster; gives the address of its master."""
+def standalone(folder: Path, java: str) -> Iterator[str]:
+    """Start a cluster with these options of Java; gives the address of its master."""
+    logs = {host: folder / f"worker-{host}.log" for host in HOSTS}
     with ExitStack() as stack:
         log = folder / "master.log"
-        stack.enter_context(_process("master.Master", log, "--host", HOSTS[0], "--port", "0"))
+        options = ["--host", HOSTS[0], "--port", "0"]
+        stack.enter_context(_process("master.Master", log, java, *options))
         master = _said(log, r"Starting Spark master at (spark://\S+)")
-        for host in HOSTS:
-            log = folder / f"worker-{host}.log"
+        for host, log in logs.items():
             options = ["--host", host, "--cores", "1", "--memory", "1g"]
             options += ["--work-dir", str(folder / host), master]
-            stack.enter_context(_process("worker.Worker", log, *options))
+            stack.enter_context(_process("worker.Worker", log, java, *options))
+        for log in logs.values():
             _said(log, "Successfully registered with master")
         yield master
 
 
 @contextmanager
-def _process(name: str, log: Path, *options: str) -> Iterator[None]:
+def _process(name: str, log: Path, java: str, *options: str) -> Iterator[None]:
     home = Path(pyspark.__file__).parent
-    env = {**os.environ, "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+    daemon = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": java}
+    env = {**os.environ, "SPARK_HOME": str(home), **daemon}
     command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *options]
     command += ["--webui-port", "0"] if "--webui-port" not in options else []
     with open(log, "wb") as file:
