@@ -242,13 +242,23 @@ def test_two_topologies_run_at_the_same_time(cluster: Cluster, session: Any, sta
         check(found[number])
 
 
-def test_another_driver_goes_on_where_one_was_stopped(
-    cluster: Cluster, session: Any, state: Path
-) -> None:
+@pytest.fixture(scope="module")
+def stopped(cluster: Cluster, session: Any) -> Path:
+    """Give the state of a run that was stopped in the middle."""
     arm(cluster, "")
-    stop = threading.Event()
+    state, stop = cluster.shared / "stopped", threading.Event()
     course = Course(state, (after(5), stop.set))
-    first = chaining().run(on=runtime(session, state), listen=course.listen, stop=stop)
-    assert first.stopped
+    result = chaining().run(on=runtime(session, state), listen=course.listen, stop=stop)
+    assert result.stopped
+    return state
+
+
+@pytest.fixture(scope="module")
+def another_session(cluster: Cluster, stopped: Path) -> Any:
+    """Give a session with speculation; the one before is ended for it."""
     conf = {"spark.executor.memory": "512m", "spark.speculation": "true"}
-    check(chaining().run(on=runtime(cluster.session(**conf), state)))
+    return cluster.session(**conf)
+
+
+def test_another_driver_goes_on_where_one_was_stopped(stopped: Path, another_session: Any) -> None:
+    check(chaining().run(on=runtime(another_session, stopped)))
