@@ -57,7 +57,7 @@ def test_a_killed_driver_goes_on_where_it_was(name: str, finished: Finished) -> 
     (job, kills), points = finished[name], POINTS[name]
     assert kills.result() >= 3  # two workers may kill one driver
     assert failures(job) == {f"{p} {count}: kill driver" for p in points for count in (2, 4, 6)}
-    # Runs are merged beside the batches, so a driver killed then may be in the middle of delivering.
+    # Runs are merged beside the batches: a driver that is killed then may be delivering.
     any_number = "during compaction" in points
     again = 90 if "before delivery mark" in points else 0
     check(job, tables_of(job), repeated=None if any_number else again)
