@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pyspark import SparkContext
@@ -13,6 +14,7 @@ from thalweg.runtimes.spark.batches import Batches
 from thalweg.runtimes.spark.housekeeping import Housekeeping
 from thalweg.runtimes.spark.marks import marks_of
 from thalweg.runtimes.spark.planning import Plan, make_plan
+from thalweg.runtimes.spark.pools import use_pool
 from thalweg.runtimes.spark.program import Program, Shipped, digest, for_workers
 from thalweg.runtimes.spark.segments import SegmentLog
 from thalweg.runtimes.spark.settings import SparkSettings
@@ -43,15 +45,18 @@ class Engine:
         self.plan = self._plan(known or context.defaultParallelism)
         self._sent: Any = None
 
-    def begin(self, log: SegmentLog) -> None:
-        """Take up the last version of the state, or begin without."""
+    def begin(self, log: SegmentLog, pool: str) -> None:
+        """Take up the last version of the state, or begin without; jobs go into a pool."""
         manifests = Manifests(self._location)
         manifest = begin_with(manifests, self.plan, self._settings, self._notice)
         program, shipped = self._ship(self.plan, manifest)
         self.anchoring = Anchoring(
             self._context, self._settings.placing, self._notice, manifest.hosts
         )
-        self.housekeeping = Housekeeping(self._context, shipped, manifests, log, self._notice)
+        use = partial(use_pool, self._context, pool)
+        self.housekeeping = Housekeeping(
+            self._context, shipped, manifests, log, self._notice, in_thread=use
+        )
         self.batches = Batches(
             context=self._context,
             program=program,

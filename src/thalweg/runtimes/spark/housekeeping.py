@@ -55,13 +55,14 @@ class Housekeeping:
         manifests: Manifests,
         log: SegmentLog,
         notice: Callable[[str], None],
+        in_thread: Callable[[], None] = lambda: None,
     ) -> None:
         self._context, self._shipped = context, shipped
         self._manifests, self._log, self._notice = manifests, log, notice
         program = shipped.program()
         self._location, self._limits = program.location, program.limits
         self._retained: list[Manifest] = []
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="thalweg-housekeeping")
+        self._thread = ThreadPoolExecutor(1, "thalweg-housekeeping", initializer=in_thread)
         self._merging: Future[list[Merged]] | None = None
         self._deleting: Future[None] | None = None
         self._failures = 0

@@ -20,6 +20,7 @@ from thalweg.runtimes.spark.frames import Frames
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
 from thalweg.runtimes.spark.limits import SET_ASIDE
 from thalweg.runtimes.spark.planning import Plan
+from thalweg.runtimes.spark.pools import own_pool
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
@@ -43,9 +44,10 @@ def run_on_spark(settings: SparkSettings, topology: Topology, run: Run) -> Resul
         session = stack.enter_context(
             session_for(settings.session, settings.master, topology.name, settings.config)
         )
+        pool = stack.enter_context(own_pool(session.sparkContext, topology.name))
         folder = None if settings.state else OwnFolder()
         while True:
-            running = _Running(settings, topology, run, session, folder)
+            running = _Running(settings, topology, run, session, folder, pool)
             try:
                 return running.run()
             except CorruptRun as error:
@@ -64,8 +66,9 @@ class _Running:
         run: Run,
         session: Any,
         folder: OwnFolder | None,
+        pool: str,
     ) -> None:
-        self._settings, self._run, self._folder = settings, run, folder
+        self._settings, self._run, self._folder, self._pool = settings, run, folder, pool
         self._session, self._context = session, session.sparkContext
         root = settings.state if folder is None else folder.path
         self.location = Location.of(root or "")
@@ -87,7 +90,7 @@ class _Running:
         check_settings(self._context, self._notice)
         greet(self._context, self.location, self._plan.places)
         self._log = SegmentLog(self.location)
-        self._engine.begin(self._log)
+        self._engine.begin(self._log, self._pool)
         maker = TaskMaker(
             self._plan.topology,
             self._clock,

@@ -33,6 +33,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    "spark.scheduler.mode": "FAIR",
 }
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
