@@ -245,8 +245,8 @@ class Count(KeyedBolt):
         counts = groups.aggregate([(WEIGHT, "sum") if is_weighed(batch) else ([], "count_all")])
         columns = [counts.column(name).combine_chunks() for name in self.key]
         keys, numbers = key_values(columns), counts.column(counts.num_columns - 1).to_pylist()
-        if any(pa.types.is_floating(column.type) for column in columns):
-            # Arrow tells -0.0 from 0.0, and 1.0 may be 1: a key does not.
+        if len(set(keys)) < len(keys):
+            # Arrow tells -0.0 from 0.0, and one NaN from another: keys do not.
             sums: dict[Key, Any] = {}
             for key, number in zip(keys, numbers, strict=True):
                 sums[key] = sums.get(key, 0) + number

@@ -58,7 +58,7 @@ def refused(*arguments: str) -> str:
 def test_a_dry_run_shows_the_command_and_the_settings() -> None:
     text = shown("--master", "spark://127.0.0.1:7077", "--places", "3", "-q", "--set", "a=b c")
     command, heading, *settings = text.splitlines()
-    assert command.partition(" ")[0].endswith("/bin/spark-submit")
+    assert shlex.split(command)[0].endswith("/bin/spark-submit")
     assert command.endswith("run program.py --on spark --set 'a=b c' --quiet --places 3")
     assert heading == "FOLDER/spark.properties, which only you can read:"
     assert "  spark.driver.host=127.0.0.1" in settings

@@ -1,0 +1,89 @@
+"""Hosts with two executors each, of which one is slow: tasks run twice, results stay the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import thalweg as tw
+from sparkcluster.cluster import Cluster, NotPermitted
+from thalweg.events import Event, Progress
+from thalweg.runtimes.spark.anchoring import executors_on_hosts
+from thalweg.runtimes.spark.exchange import processes
+from thalweg.runtimes.spark.pump import PumpSettings
+from thalweg.testing import source
+
+pytestmark = pytest.mark.cluster
+
+WORDS = [f"w{n * 7919 % 31}" for n in range(300)]
+CONFIG = {
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "1.0",
+    "spark.speculation.minTaskRuntime": "50ms",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    try:
+        with Cluster(hosts=2, cores=2, memory="1200m") as here:
+            yield here
+    except NotPermitted as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def failpoints(cluster: Cluster) -> Path:
+    folder = cluster.shared / "failpoints"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster, failpoints: Path) -> Any:
+    slow = {"spark.executorEnv.THALWEG_FAILPOINTS": str(failpoints)}
+    session = cluster.session(**CONFIG, **slow)
+    cluster.await_executors(session)
+    return session
+
+
+def run(session: Any, state: Path, stickiness: list[float]) -> dict[str, int]:
+    flow = tw.Flow("counting")
+    words = flow.source("words", source(WORDS), fields={"word": str})
+    words.key_by("word").running_count(into="nth").tally("counts", key="word")
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Progress):
+            stickiness.append(event.snapshot.stickiness or 0.0)
+
+    pump = PumpSettings(rows=30, block_rows=30)
+    on = tw.Spark(session, places=4, state=str(state), pump=pump)
+    return flow.run(on=on, listen=listen).table("counts")
+
+
+def test_places_stay_on_a_host_with_two_executors(cluster: Cluster, session: Any) -> None:
+    context = session.sparkContext
+    driver = context.getConf().get("spark.driver.host")
+    assert sorted(executors_on_hosts(processes(context), driver).values()) == [2, 2]
+    stickiness: list[float] = []
+    assert run(session, cluster.shared / "sticky", stickiness) == dict(Counter(WORDS))
+    assert sum(stickiness[1:]) / len(stickiness[1:]) >= 0.95
+
+
+def test_a_task_that_stands_still_is_run_elsewhere(
+    cluster: Cluster, session: Any, failpoints: Path
+) -> None:
+    (failpoints / "armed").write_text("stage 1=wait@6,17\nstage 2=wait@9,20")
+    try:
+        assert run(session, cluster.shared / "slow", []) == dict(Counter(WORDS))
+    finally:
+        (failpoints / "go").touch()
+    assert len([file for file in failpoints.iterdir() if file.name.endswith("wait")]) == 4
