@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +20,11 @@ from thalweg.testing import source
 
 pytestmark = pytest.mark.cluster
 
+#: Seconds after which the fixture says that executors do not come.
+WATCHDOG = 120.0
 WORDS = [f"w{n * 7919 % 31}" for n in range(300)]
-CONFIG = {
-    "spark.executor.cores": "1",
-    "spark.executor.memory": "512m",
+CONFIG = {"spark.executor.cores": "1", "spark.executor.memory": "512m"}
+SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
     "spark.speculation.quantile": "0.5",
@@ -48,11 +50,28 @@ def failpoints(cluster: Cluster) -> Path:
 
 
 @pytest.fixture(scope="module")
-def session(cluster: Cluster, failpoints: Path) -> Any:
-    slow = {"spark.executorEnv.THALWEG_FAILPOINTS": str(failpoints)}
-    session = cluster.session(**CONFIG, **slow)
-    cluster.await_executors(session)
+def session(cluster: Cluster) -> Any:
+    return started(cluster)
+
+
+@pytest.fixture(scope="module")
+def speculating(cluster: Cluster, session: Any, failpoints: Path) -> Any:
+    """Give a session that runs slow tasks twice; the one before is ended for it."""
+    armed = {"spark.executorEnv.THALWEG_FAILPOINTS": str(failpoints)}
+    return started(cluster, **SPECULATION, **armed)
+
+
+def started(cluster: Cluster, **more: str) -> Any:
+    session = cluster.session(**CONFIG, **more)
+    until = time.monotonic() + WATCHDOG
+    while sum(executors(session).values()) < 4:
+        assert time.monotonic() < until, f"too few executors: {executors(session)}"
     return session
+
+
+def executors(session: Any) -> dict[str, int]:
+    context = session.sparkContext
+    return executors_on_hosts(processes(context), context.getConf().get("spark.driver.host"))
 
 
 def run(session: Any, state: Path, stickiness: list[float]) -> dict[str, int]:
@@ -70,20 +89,18 @@ def run(session: Any, state: Path, stickiness: list[float]) -> dict[str, int]:
 
 
 def test_places_stay_on_a_host_with_two_executors(cluster: Cluster, session: Any) -> None:
-    context = session.sparkContext
-    driver = context.getConf().get("spark.driver.host")
-    assert sorted(executors_on_hosts(processes(context), driver).values()) == [2, 2]
+    assert sorted(executors(session).values()) == [2, 2]
     stickiness: list[float] = []
     assert run(session, cluster.shared / "sticky", stickiness) == dict(Counter(WORDS))
     assert sum(stickiness[1:]) / len(stickiness[1:]) >= 0.95
 
 
 def test_a_task_that_stands_still_is_run_elsewhere(
-    cluster: Cluster, session: Any, failpoints: Path
+    cluster: Cluster, speculating: Any, failpoints: Path
 ) -> None:
     (failpoints / "armed").write_text("stage 1=wait@6,17\nstage 2=wait@9,20")
     try:
-        assert run(session, cluster.shared / "slow", []) == dict(Counter(WORDS))
+        assert run(speculating, cluster.shared / "slow", []) == dict(Counter(WORDS))
     finally:
         (failpoints / "go").touch()
     assert len([file for file in failpoints.iterdir() if file.name.endswith("wait")]) == 4
