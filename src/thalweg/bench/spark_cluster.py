@@ -47,10 +47,10 @@ class Sizes:
     sticky: int = 50
     after: int = 10
     rows: int = 2_000
-    load: int = 10
+    load: int = 8
     load_rows: int = 600
     #: Seconds that the waiting operator takes for a row.
-    wait: float = 0.004
+    wait: float = 0.01
 
 
 QUICK = Sizes(sticky=10, after=6, load=4, load_rows=300)
@@ -106,6 +106,7 @@ class Course:
     ends: list[float] = field(default_factory=list)
     stickiness: list[float] = field(default_factory=list)
     shares: list[dict[str, int]] = field(default_factory=list)
+    session: Any = None
 
     def listen(self, event: Event) -> None:
         """Note the batch; then let happen what is due."""
@@ -151,8 +152,14 @@ def _hosts(cluster: Any, sizes: Sizes, report: Callable[[str], None]) -> dict[st
         state = here.shared / "hosts"
         killed, added = sizes.sticky, sizes.sticky + sizes.after
         victim = sorted(here.hosts())[0]
-        happens = {killed: partial(here.kill, victim), added: here.add}
-        course = _run(here, state, Course(state, happens), added + sizes.after, sizes.rows)
+        course = Course(state, {killed: partial(here.kill, victim)})
+
+        def add() -> None:
+            here.add()
+            here.await_executors(course.session)  # batches are counted from when it is there
+
+        course.happens[added] = add
+        _run(here, course, added + sizes.after, sizes.rows)
     calm = statistics.mean(course.stickiness[1:killed])
     report(f"{calm:.1%} of place-runs on their host over {killed} batches")
     return {
@@ -184,7 +191,8 @@ def _load(cluster: Any, sizes: Sizes, report: Callable[[str], None]) -> dict[str
             2 * n + 2 * SOON: lambda: here.remove(new[0]),
         }
         total = 3 * n + 2 * SOON
-        course = _run(here, state, Course(state, happens), total, sizes.load_rows, sizes.wait)
+        course = Course(state, happens)
+        _run(here, course, total, sizes.load_rows, sizes.wait)
         added = sorted(set().union(*course.shares) - course.shares[0].keys())
     two, three = course.seconds(3, n), course.seconds(n + SOON + 1, 2 * n + SOON)
     back = course.seconds(2 * n + 2 * SOON + 2, total)
@@ -196,7 +204,8 @@ def _load(cluster: Any, sizes: Sizes, report: Callable[[str], None]) -> dict[str
         "shares": course.shares,
         "added": added,
         "summary": {
-            "speed_of_3_vs_2": two / three,
+            # Against the better of both: what runs for the first time is slower.
+            "speed_of_3_vs_2": min(two, back) / three,
             "speed_of_2_again": two / back,
             "batches_until_share": joined,
             "places_on_leaving_host": sum(left.get(host, 0) for host in added),
@@ -208,20 +217,19 @@ def _address(cluster: Any, name: str) -> str:
     return next(h["address"] for h in cluster.status()["hosts"] if h["name"] == name)
 
 
-def _run(
-    cluster: Any, state: Path, course: Course, batches: int, rows: int, wait: float = 0.0
-) -> Course:
+def _run(cluster: Any, course: Course, batches: int, rows: int, wait: float = 0.0) -> None:
     """Run the topology, and make sure that its results are right."""
     flow = Flow("cluster")
     stream = flow.source("pairs", Pairs(batches, rows))
     if wait:
         stream = stream.key_by("k1").through("wait", Wait(wait))
     stream.tally("by_k1", key="k1").tally("by_k2", key="k2")
-    session = cluster.session(**{"spark.executor.memory": "512m"})
+    course.session = cluster.session(**{"spark.executor.memory": "512m"})
+    cluster.await_executors(course.session)
     runtime = Spark(
-        session,
+        course.session,
         places=PLACES,
-        state=str(state),
+        state=str(course.state),
         shorten=False,
         pump=PumpSettings(rows=1, pending_entries=1),
     )
@@ -231,7 +239,6 @@ def _run(
         expected = Counter(value for block in blocks for value in block.column(key).to_pylist())
         if result.table(table) != dict(expected):
             raise ThalwegError(explain(f"table {table!r}", "", "that of an undisturbed run"))
-    return course
 
 
 def _until_sticky(stickiness: Sequence[float]) -> int | None:
