@@ -41,7 +41,9 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def session(cluster: Cluster) -> Any:
     failpoints = {"spark.executorEnv.THALWEG_FAILPOINTS": str(cluster.shared / "failpoints")}
-    return cluster.session(**{"spark.executor.memory": "512m", **failpoints})
+    session = cluster.session(**{"spark.executor.memory": "512m", **failpoints})
+    cluster.await_executors(session)
+    return session
 
 
 @pytest.fixture
