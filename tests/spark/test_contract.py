@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from sparksession import spark_session
@@ -26,7 +27,9 @@ from thalweg.runtimes.spark.exchange import (
     descriptors,
     exchange,
     exhaust,
+    host_of_failure,
     make_anchor,
+    newest_number,
     processes,
     remove_shuffles,
     run_at,
@@ -188,3 +191,23 @@ def test_an_anchor_has_two_votes_on_where_a_place_is(context: Any) -> None:
 def test_the_driver_is_one_of_the_processes(context: Any) -> None:
     (found,) = processes(context)
     assert found.rpartition(":")[0] == context.getConf().get("spark.driver.host")
+
+
+# --- what went before -----------------------------------------------------------------------------
+
+
+def test_the_host_of_a_task_that_failed_is_known(context: Any) -> None:
+    def fail(_place: int, _payloads: Iterable[bytes]) -> Iterator[bytes]:
+        raise ValueError
+
+    with pytest.raises(PySparkException):
+        collect(run_at(descriptors(context, [], 1), fail))
+    assert host_of_failure(context) is not None
+
+
+@pytest.mark.usefixtures("context")
+def test_the_newest_number_in_a_folder_is_found(tmp_path: Path) -> None:
+    for name in ("3", "11", ".12.crc", "x"):
+        (tmp_path / name).touch()
+    assert newest_number(spark_session(), str(tmp_path)) == 11
+    assert newest_number(spark_session(), str(tmp_path / "none")) == -1

@@ -8,12 +8,14 @@ takes a part of a millisecond from every batch.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
 from pyspark.sql import DataFrame
@@ -211,3 +213,33 @@ def collect(lane: Lane) -> list[bytes]:
 def remove_shuffles(last: Lane) -> None:
     """Let go of the files of all exchanges before this one, without waiting for it."""
     last.rdd.cleanShuffleDependencies(False)
+
+
+# --- what went before --------------------------------------------------------------------------
+
+#: Tasks of a job that are looked at to find one that failed.
+_ENOUGH = 1000
+
+
+def host_of_failure(context: SparkContext) -> str | None:
+    """Name the host of a failed task of the last job: errors of Python do not say where."""
+    tracker, spark = context.statusTracker(), context._jsc.sc()
+    job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(None), default=-1))
+    with contextlib.suppress(Py4JError):
+        spark.listenerBus().waitUntilEmpty()
+        for stage in job.stageIds if job else ():
+            tasks = spark.statusStore().taskList(stage, 0, _ENOUGH)
+            for task in map(tasks.apply, range(tasks.size())):
+                if task.status() == "FAILED":
+                    return str(task.host())
+    return None
+
+
+def newest_number(session: Any, folder: str) -> int:
+    """Give the highest number that is the name of a file in a folder that Hadoop knows, or -1."""
+    path = session._jvm.org.apache.hadoop.fs.Path(folder)
+    files = path.getFileSystem(session._jsc.hadoopConfiguration())
+    if not files.exists(path):
+        return -1
+    names = [status.getPath().getName() for status in files.listStatus(path)]
+    return max((int(name) for name in names if name.isdigit()), default=-1)

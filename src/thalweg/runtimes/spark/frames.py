@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from thalweg.connectors.frames import SparkSource
 from thalweg.errors import ThalwegError, TopologyError, UsageError, explain, shorten
+from thalweg.runtimes.spark.exchange import newest_number
 from thalweg.runtimes.spark.inputs import BatchInput, from_frame
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.runtimes.spark.starting import parted
@@ -68,7 +69,9 @@ class Frames:
         if self._settings.checkpoint is None:
             return
         folder = self._folder(component)
-        begun, done = (_newest(session, f"{folder}/{kind}") for kind in ("offsets", "commits"))
+        begun, done = (
+            newest_number(session, f"{folder}/{kind}") for kind in ("offsets", "commits")
+        )
         committed = self._committed.get(component.name, -1)
         # A batch that was begun and is not done comes again; the state may have it by now.
         number = max(begun, done + 1)
@@ -138,16 +141,6 @@ class Frames:
                 errors.append(error)
         self._take = _closed  # Spark keeps the callback, which must not keep the whole run
         return errors
-
-
-def _newest(session: Any, folder: str) -> int:
-    """Give the highest number that is the name of a file in a folder that Hadoop knows, or -1."""
-    path = session._jvm.org.apache.hadoop.fs.Path(folder)
-    files = path.getFileSystem(session._jsc.hadoopConfiguration())
-    if not files.exists(path):
-        return -1
-    names = [status.getPath().getName() for status in files.listStatus(path)]
-    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def _closed(_taken: BatchInput) -> None:

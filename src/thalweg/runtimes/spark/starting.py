@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import platform
 import re
 import socket
@@ -17,7 +16,7 @@ from pyspark.errors import PySparkException
 
 from thalweg.errors import StateError, ThalwegError, UsageError, explain
 from thalweg.runtimes.spark.delivery import Replay
-from thalweg.runtimes.spark.exchange import collect, descriptors, exhaust, run_at
+from thalweg.runtimes.spark.exchange import collect, descriptors, exhaust, host_of_failure, run_at
 from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.marks import changes, marks_of
 from thalweg.runtimes.spark.planning import Plan, check_movable
@@ -166,7 +165,7 @@ def greet(context: SparkContext, location: Location, places: int) -> None:
         rdd = run_at(descriptors(context, [], places), partial(_answer, location, name))
         found = [msgspec.msgpack.decode(data, type=Greeting) for data in collect(rdd)]
     except (Py4JError, PySparkException) as error:
-        raise _no_answer(str(error), _failed_on(context)) from error
+        raise _no_answer(str(error), host_of_failure(context)) from error
     finally:
         location.delete(name)
     for greeting in found:
@@ -206,27 +205,11 @@ def _other_version(host: str, got: str) -> UsageError:
 
 
 _WHERE = re.compile(r"\(TID \d+\) \((\S+) executor")
-#: Tasks of the first job that are looked at to find one that failed.
-_ENOUGH = 1000
 _MISSING = re.compile(r"No module named '([^']+)'")
 _OTHER_CODE = re.compile(r"Can't get attribute '[^']+' on <module 'thalweg")
 _OTHER_PYTHON = re.compile(r"Python in worker has different version: ([\d.]+)")
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 _PYTHON_HINT = "it is the one that PYSPARK_PYTHON names there; or submit with --archive or --pack"
-
-
-def _failed_on(context: SparkContext) -> str | None:
-    """Name the host of a failed task of the last job: errors of Python do not say where."""
-    tracker, spark = context.statusTracker(), context._jsc.sc()
-    job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(None), default=-1))
-    with contextlib.suppress(Py4JError):
-        spark.listenerBus().waitUntilEmpty()
-        for stage in job.stageIds if job else ():
-            tasks = spark.statusStore().taskList(stage, 0, _ENOUGH)
-            for task in map(tasks.apply, range(tasks.size())):
-                if task.status() == "FAILED":
-                    return str(task.host())
-    return None
 
 
 def _no_answer(text: str, failed_on: str | None) -> ThalwegError:
