@@ -51,13 +51,17 @@ class RoutingTable:
 
     def with_keys(self, places: Mapping[Key, int]) -> RoutingTable:
         """Make the next epoch, in which exactly these keys have a place of their own."""
-        pairs = sorted({hash_key(key): place for key, place in places.items()}.items())
-        hashes = np.array([pair[0] for pair in pairs], dtype=np.uint64)
-        owners = np.array([pair[1] for pair in pairs], dtype=np.int64)
-        if len(owners) and not (owners.min() >= 0 and owners.max() < self.places):
-            text = explain("routing table", expected=f"places below {self.places}", got=str(owners))
+        hashes = np.array([hash_key(key) for key in places], dtype=np.uint64)
+        return self.with_hashes(hashes, np.array(list(places.values()), dtype=np.int64))
+
+    def with_hashes(self, hashes: Hashes, places: Places) -> RoutingTable:
+        """Make the next epoch, in which exactly the keys with these hashes have such a place."""
+        if len(places) and not (places.min() >= 0 and places.max() < self.places):
+            text = explain("routing table", expected=f"places below {self.places}", got=str(places))
             raise ThalwegError(text)
-        return replace(self, epoch=self.epoch + 1, hashes=hashes, key_places=owners)
+        # Of two keys with one hash the last one counts, as in a dictionary.
+        kept, last = np.unique(hashes[::-1], return_index=True)
+        return replace(self, epoch=self.epoch + 1, hashes=kept, key_places=places[::-1][last])
 
     def places_of(self, hashes: Hashes) -> Places:
         """Give the place of each key, by its hash."""
