@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from thalweg.errors import StateError, explain
 from thalweg.statelog.location import Location, MissingObject
-from thalweg.statelog.runs import checksum_of
+from thalweg.statelog.objects import checksum_of
 
 #: The newest format that can be read; the one that is written.
 FORMAT = 1

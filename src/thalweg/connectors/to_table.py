@@ -34,7 +34,7 @@ from thalweg.connectors.table_manifests import (
 from thalweg.errors import SchemaError, StateError, explain
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
-from thalweg.statelog.runs import checksum_of
+from thalweg.statelog.objects import checksum_of
 
 #: Begins the names of staged files that are not at the state's location.
 ELSEWHERE = "@table/"

@@ -17,7 +17,7 @@ from thalweg.errors import StateError, ThalwegError, explain, locate
 from thalweg.groupings import CustomGrouping, Grouping
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.keys import refusal
-from thalweg.routing.table import RoutingTable
+from thalweg.routing.table import Places, RoutingTable
 
 
 class Router(Protocol):
@@ -88,8 +88,11 @@ class KeyRouter:
         if self.table.places == 1:
             _check_keys(block, self._names)
             return iter([(0, block.slice(0, len(block)))])
-        owners = self.table.places_of(_hashes(block, self._names))
-        return _parts(block, owners, self.table.places)
+        return _parts(block, self.owners(block), self.table.places)
+
+    def owners(self, block: Block) -> Places:
+        """Give the owner of each row's key."""
+        return self.table.places_of(_hashes(block, self._names))
 
 
 class PartialKeyRouter:

@@ -16,9 +16,10 @@ from thalweg.statelog.compaction import (
 from thalweg.statelog.garbage import garbage, needed, run_name, version_of
 from thalweg.statelog.location import Location, MissingObject
 from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests, StagedRef
+from thalweg.statelog.objects import CorruptRun
 from thalweg.statelog.owners import Owners
 from thalweg.statelog.parts import SCHEMA, Owns, merge
-from thalweg.statelog.runs import CorruptRun, Run, RunRef, Runs, write_run
+from thalweg.statelog.runs import Run, RunRef, Runs, write_run
 from thalweg.statelog.versioned import StateSettings, VersionedState
 
 __all__ = [

@@ -31,8 +31,11 @@ def needed(retained: Iterable[Manifest]) -> set[str]:
     """Give the names of all objects that these manifests name."""
     names: set[str] = set()
     for manifest in retained:
-        names.update(ref.name for refs in manifest.runs for ref in refs)
+        runs = [ref for refs in manifest.runs for ref in refs]
+        names.update(ref.name for ref in runs)
+        names.update(ref.only.tables.name for ref in runs if ref.only)
         names.update(ref.name for ref in manifest.staged)
+        names.update({manifest.tables.name} if manifest.tables else ())
     return names
 
 

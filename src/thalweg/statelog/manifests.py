@@ -14,7 +14,9 @@ import msgspec
 from thalweg.errors import StateError, explain
 from thalweg.hashing import KEY_GROUPS
 from thalweg.statelog.location import Location, MissingObject
-from thalweg.statelog.runs import RunRef, checksum_of
+from thalweg.statelog.objects import checksum_of
+from thalweg.statelog.runs import RunRef
+from thalweg.statelog.tables import TablesRef
 
 #: The newest format that can be read; the one that is written.
 FORMAT = 1
@@ -62,6 +64,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     #: The host that each place was on; nothing where there was only one.
     hosts: list[str] = []
     key_groups: int = KEY_GROUPS
+    #: Which keys have a place of their own; nothing where none has.
+    tables: TablesRef | None = None
     #: The runs of each place, oldest first.
     runs: list[list[RunRef]]
     #: How far each source is committed.

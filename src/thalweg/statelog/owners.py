@@ -7,7 +7,7 @@ one for each task: ``"count#0"``, ``"count#1"``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class Owners:
     marks: Mapping[str, ComponentMark]
     places: int
     key_groups: int = KEY_GROUPS
+    #: Tables in which keys have places of their own; other components go by key group.
+    tables: Mapping[str, RoutingTable] = field(default_factory=dict)
 
     def split(self, name: str) -> tuple[str, int | None]:
         """Tell the component of a state's name, and the task where it is one task's alone."""
@@ -63,7 +65,8 @@ class Owners:
         return lambda hashes: table.places_of(hashes) == task
 
     def _table(self, name: str) -> RoutingTable:
-        return RoutingTable.even(self.marks[name].degree, self.key_groups)
+        found = self.tables.get(name)
+        return found or RoutingTable.even(self.marks[name].degree, self.key_groups)
 
 
 def _all_or_none(owned: bool) -> Owns:

@@ -63,6 +63,16 @@ def find(part: pa.RecordBatch, hashes: Hashes, keys: pa.Array) -> Indices:
     return found
 
 
+def with_hashes(part: pa.RecordBatch, hashes: Hashes) -> pa.RecordBatch:
+    """Give the rows whose hash is one of these, which ascend."""
+    there = hashes_of(part)
+    first, last = np.searchsorted(there, hashes), np.searchsorted(there, hashes, "right")
+    counts = last - first
+    # All rows of each range, one range after the other.
+    rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    return part.take(pa.array(rows))
+
+
 def find_one(part: pa.RecordBatch, hash_: np.uint64, key: bytes) -> int:
     """Give the row of one key in a part, or -1; as :func:`find`, with less to set up."""
     there = hashes_of(part)

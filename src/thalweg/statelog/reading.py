@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,14 @@ import pyarrow as pa
 from thalweg.errors import StateError, explain
 from thalweg.hashing import hash_key
 from thalweg.keys import Key, encode_key
+from thalweg.routing.table import RoutingTable
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests
 from thalweg.statelog.owners import Owners
 from thalweg.statelog.parts import Owns, find_one, hashes_of, merge
 from thalweg.statelog.runs import RunRef, Runs
 from thalweg.statelog.stores import local_path
+from thalweg.statelog.tables import load_tables
 
 #: About how much is merged at once.
 _ROWS, _BYTES = 1 << 16, 32 << 20
@@ -48,6 +51,12 @@ def manifest_at(location: Location, version: int | None = None) -> Manifest:
     return Manifests(location).read(there[-1] if version is None else version)
 
 
+def tables_of(location: Location, manifest: Manifest) -> dict[str, RoutingTable]:
+    """Give the tables of a version in which keys have places of their own."""
+    ref = manifest.tables
+    return {} if ref is None else load_tables(location, ref).tables(ref.step)
+
+
 @dataclass(frozen=True)
 class Version:
     """A committed version, to be read; states have names as in :mod:`thalweg.statelog.owners`."""
@@ -63,11 +72,11 @@ class Version:
             found.setdefault(self.owners.split(name)[0], []).append(name)
         return found
 
-    @property
+    @cached_property
     def owners(self) -> Owners:
         """Whose its rows are."""
-        manifest = self.manifest
-        return Owners(manifest.topology, manifest.places, manifest.key_groups)
+        manifest, tables = self.manifest, tables_of(self.location, self.manifest)
+        return Owners(manifest.topology, manifest.places, manifest.key_groups, tables)
 
     def runs_of(self, name: str) -> int:
         """Count the runs that have something of this name."""

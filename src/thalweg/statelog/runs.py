@@ -6,23 +6,26 @@ verified once is good for the life of a process, and a copy is as good as the or
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 
-from thalweg.errors import StateError, explain
+from thalweg.routing.table import RoutingTable
 from thalweg.statelog.location import Location, MissingObject
-from thalweg.statelog.parts import SCHEMA, as_part
-from thalweg.statelog.stores import Data
+from thalweg.statelog.objects import CorruptRun, checksum_of, verified
+from thalweg.statelog.parts import SCHEMA, as_part, hashes_of
+from thalweg.statelog.tables import TablesRef, load_tables
 
 _COMPONENTS = b"thalweg.components"
 
 
-class CorruptRun(StateError):
-    """A run is not what was written: its size or checksum differs."""
+class Only(msgspec.Struct, frozen=True):
+    """The place that a shared run was at: of moved keys, it knows those that were there then."""
+
+    place: int
+    tables: TablesRef
 
 
 class RunRef(msgspec.Struct, frozen=True):
@@ -40,15 +43,8 @@ class RunRef(msgspec.Struct, frozen=True):
     last: int
     #: Whether its rows belong to several places, so that a reader must choose its own.
     shared: bool = False
-
-
-def checksum_of(data: Data) -> str:
-    """Give the hexadecimal blake2b-128 of some bytes.
-
-    >>> checksum_of(b"")
-    'cae66941d9efbd404e4d88758ea67670'
-    """
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    #: Whose rows count, where keys had places of their own when it was shared; None for all.
+    only: Only | None = None
 
 
 def write_run(
@@ -84,6 +80,15 @@ class Run:
         """Give the rows of a component, if there are any."""
         return self._parts.get(component)
 
+    def narrowed(self, place: int, tables: Mapping[str, RoutingTable]) -> Run:
+        """Leave out the keys that these tables have at other places."""
+        made = object.__new__(Run)
+        made._parts = dict(self._parts)
+        for name in self._parts.keys() & tables.keys():
+            mine = tables[name].places_of(hashes_of(self._parts[name])) == place
+            made._parts[name] = self._parts[name].filter(pa.array(mine))
+        return made
+
 
 class Runs:
     """The runs that this process has opened and verified.
@@ -96,6 +101,7 @@ class Runs:
     def __init__(self, cache: Path | None = None) -> None:
         self._cache = None if cache is None else Location.of(cache)
         self._opened: dict[tuple[str, str], Run] = {}
+        self._narrowed: dict[tuple[str, str, Only], Run] = {}
 
     def open(self, location: Location, ref: RunRef) -> Run:
         """Give a run; its size and checksum are verified when it is first opened."""
@@ -103,7 +109,7 @@ class Runs:
         run = self._opened.get(place)
         if run is None:
             run = self._opened[place] = Run(self._data(location, ref))
-        return run
+        return run if ref.only is None else self._narrow(run, location, ref.name, ref.only)
 
     def keep_only(self, names: Iterable[str]) -> None:
         """Forget all other runs, and delete their cached copies.
@@ -113,6 +119,7 @@ class Runs:
         wanted = frozenset(names)
         uris = {uri for uri, _ in self._opened}
         self._opened = {place: run for place, run in self._opened.items() if place[1] in wanted}
+        self._narrowed = {place: run for place, run in self._narrowed.items() if place[1] in wanted}
         if self._cache is None:
             return
         kept = {_flat(name) for name in wanted}
@@ -121,14 +128,21 @@ class Runs:
                 if name not in kept:
                     self._cache.delete(f"{folder}/{name}")
 
+    def _narrow(self, run: Run, location: Location, name: str, only: Only) -> Run:
+        place = location.uri, name, only
+        if place not in self._narrowed:
+            tables = load_tables(location, only.tables).tables(only.tables.step)
+            self._narrowed[place] = run.narrowed(only.place, tables)
+        return self._narrowed[place]
+
     def _data(self, location: Location, ref: RunRef) -> pa.Buffer:
         if location.is_local or self._cache is None:
-            return _verified(location, ref.name, ref)
+            return verified(location, ref.name, ref.size, ref.checksum)
         copy = f"{_folder(location.uri)}/{_flat(ref.name)}"
         try:
-            return _verified(self._cache, copy, ref)
+            return verified(self._cache, copy, ref.size, ref.checksum)
         except (CorruptRun, MissingObject):
-            data = _verified(location, ref.name, ref)
+            data = verified(location, ref.name, ref.size, ref.checksum)
             self._cache.write(copy, data)
             return self._cache.read(copy)
 
@@ -140,19 +154,3 @@ def _folder(uri: str) -> str:
 
 def _flat(name: str) -> str:
     return name.replace("%", "%25").replace("/", "%2F")
-
-
-def _verified(location: Location, name: str, ref: RunRef) -> pa.Buffer:
-    data = location.read(name)
-    # The size comes first: reading behind the end of a mapped file would end the process.
-    if data.size != ref.size:
-        raise _corrupt(location, name, f"{ref.size} bytes", f"{data.size}")
-    found = checksum_of(data)
-    if found != ref.checksum:
-        raise _corrupt(location, name, f"checksum {ref.checksum}", found)
-    return data
-
-
-def _corrupt(location: Location, name: str, expected: str, got: str) -> CorruptRun:
-    hint = "the object was damaged: restore it, or go back to an older version"
-    return CorruptRun(explain(f"run {name!r} at {location}", "", expected, got, hint))

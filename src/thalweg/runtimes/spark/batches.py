@@ -24,14 +24,17 @@ from thalweg.runtimes.spark.exchange import (
     exchange,
     remove_shuffles,
     run_at,
+    side_by_side,
 )
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import BatchInput
 from thalweg.runtimes.spark.limits import Retries
 from thalweg.runtimes.spark.marks import marks_of
+from thalweg.runtimes.spark.moving import move_order
 from thalweg.runtimes.spark.notes import Commit, Note, decode_commit
 from thalweg.runtimes.spark.program import Facts, Program, Shipped, spare_collections
 from thalweg.runtimes.spark.stage import StageWork
+from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.runtimes.spark.watching import watched
 from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
 from thalweg.statelog.runs import RunRef
@@ -73,6 +76,10 @@ class Batches:
     notice: Callable[[str], None] = field(default=lambda _text: None)
     #: Gives the anchor of a batch with so many places, where there are several hosts.
     anchoring: Anchoring | None = None
+    #: Tables in which keys have places of their own, as of the last committed batch.
+    tabled: Tabled | None = None
+    #: The share of the tuples on which keys are counted together.
+    sampling: float = 0.0
     #: Runs that replace others from the next commit on, by place (see compaction).
     adopt: Callable[[list[list[RunRef]]], list[list[RunRef]]] = field(default=lambda runs: runs)
 
@@ -91,6 +98,7 @@ class Batches:
         self.manifests.commit(manifest)
         hit("after manifest")
         self.manifest = manifest
+        self.tabled = self.tabled and self.tabled.committed(manifest.tables)
         return Done(manifest, notes, time.perf_counter() - begin, attempts)
 
     def skip(self, taken: BatchInput, reason: str) -> Manifest:
@@ -113,6 +121,8 @@ class Batches:
             runs=tuple(map(tuple, last.runs)),
             types={name: base64.b64decode(text) for name, text in last.types.items()},
             frame=taken.frame,
+            tabled=self.tabled and self.tabled.next(),
+            sampling=self.sampling,
         )
 
     def _try(self, facts: Facts, taken: BatchInput) -> tuple[list[Commit], int]:
@@ -134,7 +144,7 @@ class Batches:
     def _attempt(self, facts: Facts, taken: BatchInput) -> list[Commit]:
         plan = self.program.plan
         anchor = None if self.anchoring is None else self.anchoring.at(plan.places)
-        lane, first = self._input(taken)
+        lane, first = self._input(facts, taken)
         for stage in range(first, plan.stages):
             lane = run_at(lane, partial(run_stage, self.shipped, facts, stage))
             if stage < plan.stages - 1:
@@ -146,10 +156,13 @@ class Batches:
         finally:
             remove_shuffles(lane)
 
-    def _input(self, taken: BatchInput) -> tuple[Lane, int]:
+    def _input(self, facts: Facts, taken: BatchInput) -> tuple[Lane, int]:
         """Give what the job begins with, and its first stage: without input there is no source."""
-        if taken.lane is not None:
-            return taken.lane(), 0
+        orders = [move_order(place) for place in facts.tabled.sources()] if facts.tabled else []
+        lanes = [taken.lane()] if taken.lane is not None else []
+        lanes += [descriptors(self.context, orders, len(orders))] if orders else []
+        if lanes:
+            return side_by_side(lanes), 0
         first = min(1, self.program.plan.stages - 1)
         return descriptors(self.context, [], self.program.plan.places), first
 
@@ -158,7 +171,10 @@ class Batches:
     ) -> Manifest:
         last, plan = self.manifest, self.program.plan
         hosts = [] if self.anchoring is None else list(self.anchoring.hosts)
-        moved = hosts != last.hosts
+        # An input that is set aside has moved nothing.
+        tabled = facts.tabled if commits else self.tabled
+        tables = None if tabled is None else tabled.ref
+        moved = hosts != last.hosts or tables != last.tables
         runs = self.adopt([list(refs) for refs in last.runs])
         for commit in commits:
             if commit.run is not None:
@@ -172,6 +188,7 @@ class Batches:
             places=plan.places,
             hosts=hosts,
             key_groups=self.program.key_groups,
+            tables=tables,
             runs=runs,
             inputs={**last.inputs, **taken.inputs},
             topology=_marks(last, plan.topology),

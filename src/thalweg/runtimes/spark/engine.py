@@ -8,9 +8,15 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from thalweg.errors import ThalwegError
+from thalweg.control.rerouting import Cost, Rerouting
+from thalweg.errors import ThalwegError, UsageError, explain
+from thalweg.migration.plan import Plan as MovePlan
+from thalweg.migration.plan import plan_moves
+from thalweg.routing.table import RoutingTable
+from thalweg.routing.transition import Transition
 from thalweg.runtimes.spark.anchoring import Anchoring
 from thalweg.runtimes.spark.batches import Batches
+from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.housekeeping import Housekeeping
 from thalweg.runtimes.spark.marks import marks_of
 from thalweg.runtimes.spark.planning import Plan, make_plan
@@ -20,8 +26,10 @@ from thalweg.runtimes.spark.segments import SegmentLog
 from thalweg.runtimes.spark.settings import SparkSettings
 from thalweg.runtimes.spark.shipping import pack
 from thalweg.runtimes.spark.starting import begin_with, spread
+from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests
+from thalweg.statelog.tables import load_tables, save_tables
 from thalweg.topology import Topology
 
 
@@ -50,6 +58,7 @@ class Engine:
         manifests = Manifests(self._location)
         manifest = begin_with(manifests, self.plan, self._settings, self._notice)
         program, shipped = self._ship(self.plan, manifest)
+        tabled = self._tabled(manifest, manifest.places)
         self.anchoring = Anchoring(
             self._context, self._settings.placing, self._notice, manifest.hosts
         )
@@ -68,6 +77,7 @@ class Engine:
             anchoring=self.anchoring,
             adopt=self.housekeeping.adopt,
         )
+        self._use(tabled)
 
     def rebalance(self, places: int) -> bool:
         """Go on with another number of places, between two batches; False when state cannot move.
@@ -83,10 +93,64 @@ class Engine:
             return False
         program, shipped = self._ship(plan, manifest)
         self.housekeeping.use(shipped)
-        batches.program, batches.shipped, batches.manifest = program, shipped, manifest
+        batches.program, batches.shipped = program, shipped
+        self._use(self._tabled(batches.manifest, places))
+        batches.manifest = manifest
         self.plan = plan
         last.destroy()
         return True
+
+    def reroute(self, wanted: Rerouting) -> MovePlan:
+        """Give keys other places from the next batch on; the tables are saved before that.
+
+        Keys move with the batches that follow, in steps; components that are not named go on as
+        they do.
+        """
+        batches = self.batches
+        if batches.tabled is not None and batches.tabled.pending:
+            hint = "wait until the batches that follow have moved them"
+            raise UsageError(explain("reroute", "", "no keys on their way", "some", hint))
+        unknown = sorted(set(wanted.tables) - batches.program.links.movable)
+        if unknown:
+            expected = f"some of {sorted(batches.program.links.movable)}"
+            hint = "keyed components with fields(...) and as many tasks as places"
+            raise UsageError(explain("reroute", "", expected, f"{unknown}", hint))
+        old = self.tables()
+        new = {**old, **wanted.tables}
+        held = {name: wanted.costs.get(name, Cost()).held(old[name], new[name]) for name in new}
+        plan = plan_moves(old, new, held, wanted.budget)
+        steps = [plan.step(number) for number in range(plan.steps)]
+        moved = [{name: moves.hashes for name, moves in step.items()} for step in steps]
+        transition = Transition.between(old, new, moved)
+        ref = save_tables(self._location, transition, batches.manifest.version + 1)
+        hit("after tables")
+        self._use(Tabled.send(self._context, ref, transition))
+        return plan
+
+    def tables(self) -> dict[str, RoutingTable]:
+        """Give the routing tables of the components whose keys may have places of their own."""
+        program, tabled = self.batches.program, self.batches.tabled
+        known = set(tabled.tables()) if tabled is not None else set()
+        return {name: program.table(name, tabled) for name in sorted(program.links.movable | known)}
+
+    def _use(self, tabled: Tabled | None) -> None:
+        self.batches.tabled = self.housekeeping.tabled = tabled
+
+    def _tabled(self, manifest: Manifest, places: int) -> Tabled | None:
+        """Send the tables of a version; with other places, those of its keys that still fit."""
+        if manifest.tables is None:
+            return None
+        transition = load_tables(self._location, manifest.tables)
+        if transition.places == places:
+            return Tabled.send(self._context, manifest.tables, transition)
+        even = RoutingTable.even(places, self._settings.key_groups)
+        kept = {}
+        for name, table in transition.tables(manifest.tables.step).items():
+            fit = table.key_places < places
+            kept[name] = even.with_hashes(table.hashes[fit], table.key_places[fit])
+        fitting = Transition.between(kept, kept)
+        ref = save_tables(self._location, fitting, manifest.version + 1)
+        return Tabled.send(self._context, ref, fitting)
 
     def close(self) -> None:
         """Wait for what goes on beside the batches, and let go of everything."""

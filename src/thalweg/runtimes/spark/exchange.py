@@ -1,6 +1,6 @@
 """Spark's private entry points, all of them: record batches out of a DataFrame, raw exchanges.
 
-Nothing else in Thalweg calls Spark below its public surface; ``tests/spark/test_contract.py`` says
+Nothing else in Thalweg calls Spark below its public surface; ``tests/spark/test_contract*.py`` say
 what is relied upon. Payloads cross as bytes: Spark never pickles them. Stages are made of the
 JVM's objects directly: PySpark's own RDDs ask the JVM three times as often, and each question
 takes a part of a millisecond from every batch.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,6 +20,8 @@ from pyspark import SparkContext
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.util import _load_from_socket
+
+from thalweg.runtimes.spark.placement import Executor, typical
 
 #: What a stage is: (partition, payloads) -> payloads.
 StageFunction = Callable[[int, Iterable[Any]], Iterable[bytes]]
@@ -60,6 +62,8 @@ class _Handles:
         self.function, self.python_rdd = jvm.SimplePythonFunction, jvm.PythonRDD
         self.pairs = jvm.PairwiseRDD
         self.values, self.collect = jvm.PythonRDD.valueOfPair, jvm.PythonRDD.collectAndServe
+        self.utils, self.spark = jvm.PythonUtils, context._jsc.sc()
+        self.profile = self.spark.resourceProfileManager().defaultResourceProfile()
 
     def partitioner(self, places: int) -> Any:
         """Give the partitioner that sends each payload to the place it is addressed to."""
@@ -106,6 +110,15 @@ def descriptors(context: SparkContext, payloads: list[bytes], slices: int) -> La
     for payload in payloads:
         array.add(payload)
     return Lane(context, context._jsc.parallelize(array, parts).rdd())
+
+
+def side_by_side(lanes: list[Lane]) -> Lane:
+    """Put lanes beside each other: all their partitions, in this order."""
+    first, *others = lanes
+    rdd = first.rdd
+    for other in others:
+        rdd = rdd.union(other.rdd)
+    return Lane(first.context, rdd)
 
 
 def run_at(lane: Lane, function: StageFunction) -> Lane:
@@ -197,10 +210,67 @@ def _anchored(place: int, payloads: Iterable[bytes]) -> Iterable[bytes]:
         yield from (address(place), payload)
 
 
+# --- executors ---------------------------------------------------------------------------------
+
+#: What the driver is called among executors.
+_DRIVER = "driver"
+#: Milliseconds to wait until what has happened is told of; it takes less than one.
+_TOLD = 1000
+
+
 def processes(context: SparkContext) -> frozenset[str]:
     """Name the processes of an application, the driver and its executors, as host:port."""
-    listed = context._jsc.sc().getExecutorMemoryStatus().keySet().mkString(",")
+    listed = _of(context).spark.getExecutorMemoryStatus().keySet().mkString(",")
     return frozenset(listed.split(","))
+
+
+def presence(context: SparkContext) -> tuple[frozenset[str], int]:
+    """Give what changes whenever executors come or go, in as few questions as can be.
+
+    An executor that is being given back or decommissioned is still a process, but takes no task.
+    """
+    handles = _of(context)
+    return processes(context), int(handles.spark.maxNumConcurrentTasks(handles.profile))
+
+
+def executors(context: SparkContext) -> tuple[Executor, ...]:
+    """List the executors that take tasks; one of which nothing is told yet is like the others."""
+    spark, there = _of(context).spark, processes(context)
+    with contextlib.suppress(Py4JError):  # a busy bus: what is known then has to do
+        spark.listenerBus().waitUntilEmpty(_TOLD)
+    listed, backend = spark.statusStore().executorList(True), spark.schedulerBackend()
+    known, found = set(), []
+    for told in map(listed.apply, range(listed.size())):
+        name, number = str(told.hostPort()), str(told.id())
+        known.add(name)
+        if name in there and number != _DRIVER and backend.isExecutorActive(number):
+            found.append(Executor(number, name.rpartition(":")[0], int(told.maxTasks())))
+    slots = typical(executor.slots for executor in found)
+    new = [Executor(name, name.rpartition(":")[0], slots) for name in sorted(there - known)]
+    return (*found, *new)
+
+
+def ask_for(context: SparkContext, total: int) -> bool:
+    """Tell the cluster manager how many executors to keep; False when it was not reached.
+
+    Those that run stay, also where there are more.
+    """
+    handles = _of(context)
+    return bool(handles.spark.requestTotalExecutors(total, 0, handles.utils.toScalaMap({})))
+
+
+def release(context: SparkContext, ids: Sequence[str]) -> frozenset[str]:
+    """Give executors back that run no task just now; gives the ids of those that go.
+
+    Tell the cluster manager before how many to keep: it replaces them otherwise.
+    """
+    handles = _of(context)
+    backend = handles.spark.schedulerBackend()
+    gone = backend.killExecutors(handles.utils.toSeq(list(ids)), False, False, False)
+    return frozenset(map(gone.apply, range(gone.size())))
+
+
+# --- results -----------------------------------------------------------------------------------
 
 
 def collect(lane: Lane) -> list[bytes]:

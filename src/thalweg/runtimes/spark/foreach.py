@@ -22,7 +22,7 @@ from thalweg.errors import ComponentError, SchemaError, UsageError, explain, loc
 from thalweg.runtimes.spark.staging import BLOCKS, StagedBatch
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
-from thalweg.statelog.runs import checksum_of
+from thalweg.statelog.objects import checksum_of
 
 #: Spark knows microseconds, and no finer.
 _OPTIONS = {"coerce_timestamps": "us", "allow_truncated_timestamps": True}

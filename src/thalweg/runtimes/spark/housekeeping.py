@@ -19,13 +19,15 @@ from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.planning import state_name
 from thalweg.runtimes.spark.program import Program, Shipped
 from thalweg.runtimes.spark.segments import SegmentLog
+from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.statelog.compaction import CompactionLimits, Merge, Trim, compact, plan_all, replaced
 from thalweg.statelog.garbage import garbage, needed, run_name
 from thalweg.statelog.manifests import Manifest, Manifests
+from thalweg.statelog.owners import Owners
 from thalweg.statelog.parts import milliseconds
 from thalweg.statelog.runs import RunRef
 
-_FOLDERS = ("runs", "staged", "letters")
+_FOLDERS = ("runs", "staged", "letters", "tables")
 # Merges that fail one after the other before the run does: then the number of runs has no bound.
 _FAILURES = 5
 
@@ -66,6 +68,8 @@ class Housekeeping:
         self._merging: Future[list[Merged]] | None = None
         self._deleting: Future[None] | None = None
         self._failures = 0
+        #: Tables in which keys have places of their own.
+        self.tabled: Tabled | None = None
 
     def use(self, shipped: Shipped) -> None:
         """Go on with another program; what is being merged for the last one is given up."""
@@ -135,12 +139,16 @@ class Housekeeping:
     def _run_merges(self, merges: list[Merging], clock: float) -> list[Merged]:
         payloads = [msgspec.msgpack.encode(merging) for merging in merges]
         rdd = descriptors(self._context, payloads, len(payloads))
-        merged = run_at(rdd, partial(run_merges, self._shipped, clock))
+        merged = run_at(rdd, partial(run_merges, self._shipped, self.tabled, clock))
         return [msgspec.msgpack.decode(data, type=Merged) for data in collect(merged)]
 
 
 def run_merges(
-    shipped: Shipped, clock: float, _partition: int, payloads: Iterator[bytes]
+    shipped: Shipped,
+    tabled: Tabled | None,
+    clock: float,
+    _partition: int,
+    payloads: Iterator[bytes],
 ) -> Iterator[bytes]:
     """Merge runs; this is what Spark calls."""
     program = shipped.program()
@@ -148,12 +156,12 @@ def run_merges(
         merging = msgspec.msgpack.decode(payload, type=Merging)
         hit("during compaction")
         name = run_name(merging.merge.refs[-1].last, merging.place, uuid.uuid4().hex)
-        trim = _trim(program, merging, clock)
+        trim = _trim(program, program.owners(tabled), merging, clock)
         run = compact(program.location, program.opened, merging.merge, name, trim)
         yield msgspec.msgpack.encode(Merged(merging.place, merging.merge, run))
 
 
-def _trim(program: Program, merging: Merging, clock: float) -> Trim:
+def _trim(program: Program, owners: Owners, merging: Merging, clock: float) -> Trim:
     """Say what may be left out: keys that have expired, and, of shared runs, those of others."""
     topology = program.plan.topology
     expired = {
@@ -164,4 +172,4 @@ def _trim(program: Program, merging: Merging, clock: float) -> Trim:
     }
     refs = merging.merge.refs
     names = {name for ref in refs for name in ref.keys} if any(r.shared for r in refs) else ()
-    return Trim(expired, {name: program.owners.at_place(name, merging.place) for name in names})
+    return Trim(expired, {name: owners.at_place(name, merging.place) for name in names})

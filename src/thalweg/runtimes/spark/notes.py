@@ -9,7 +9,8 @@ import msgspec
 from thalweg import errors
 from thalweg.errors import ComponentError, ThalwegError
 from thalweg.statelog.manifests import StagedRef
-from thalweg.statelog.runs import CorruptRun, RunRef
+from thalweg.statelog.objects import CorruptRun
+from thalweg.statelog.runs import RunRef
 
 #: Refused tuples that a task describes; beyond that they are only counted.
 MAX_REFUSED = 100
@@ -106,6 +107,12 @@ class Note(msgspec.Struct, array_like=True):
     failure: Failure | None = None
     #: Bytes of input that did not fit in memory.
     spilled: int = 0
+    #: Pairs of keys that occurred together, by both ends of a link, and the seconds for that.
+    pairs: dict[str, dict[str, bytes]] = {}
+    pairing: float = 0.0
+    #: Keys whose state it sent to another place, and the bytes of that.
+    moved_keys: int = 0
+    moved_bytes: int = 0
 
 
 class Commit(msgspec.Struct, array_like=True):

@@ -26,6 +26,8 @@ from thalweg.groupings import (
 from thalweg.ordering import ordered
 from thalweg.topology import Component, Input, Topology
 
+#: Readers of one stream that may share a tuple: one bit each.
+MOST_SHARING = 8
 _ANYWHERE = (Shuffle, LocalOrShuffle, NoGrouping, LoadAware)
 
 
@@ -83,6 +85,28 @@ class Plan:
         """Components whose default stream others send in their stead."""
         every = (edge for edges in self.edges.values() for edge in edges)
         return frozenset(edge.stands_for for edge in every if edge.stands_for is not None)
+
+    @cached_property
+    def sharing(self) -> dict[tuple[str, str], tuple[Edge, ...]]:
+        """The readers of each stream to which a tuple is sent once, if they want it at one place.
+
+        They are alike in stage and order, want the whole tuple, and have a task at every place.
+        """
+        found = {}
+        for stream, edges in self.edges.items():
+            alike: dict[tuple[int, bool], list[Edge]] = {}
+            for edge in edges:
+                if self._wants_whole_tuples_anywhere(edge):
+                    alike.setdefault((self.stage_of[edge.reader], edge.in_order), []).append(edge)
+            most = max(alike.values(), key=len, default=[])[:MOST_SHARING]
+            found[stream] = tuple(most) if len(most) > 1 else ()
+        return found
+
+    def _wants_whole_tuples_anywhere(self, edge: Edge) -> bool:
+        grouping = edge.input.grouping
+        by_key = isinstance(grouping, FieldsGrouping) and not grouping.bounds
+        degree = self.topology.component(edge.reader).degree
+        return edge.how == "exchange" and edge.reads is None and by_key and degree == self.places
 
     def place_of(self, task: int) -> int:
         """Give the place at which a task of any component runs."""

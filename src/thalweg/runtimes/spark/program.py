@@ -17,8 +17,10 @@ from thalweg.components import BlockBolt, BlockSpout
 from thalweg.hashing import KEY_GROUPS
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.spark.limits import Limits
+from thalweg.runtimes.spark.links import Links
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.shipping import unpack
+from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import ComponentMark
 from thalweg.statelog.owners import Owners
@@ -40,14 +42,23 @@ class Program:
     #: Name of the driver's host, as its workers know it.
     driver: str = "localhost"
 
-    @property
-    def owners(self) -> Owners:
-        """Whose the rows of the state are."""
-        return Owners(self.marks, self.plan.places, self.key_groups)
+    def owners(self, tabled: Tabled | None) -> Owners:
+        """Say whose the rows of the state are."""
+        tables = {} if tabled is None else tabled.tables()
+        return Owners(self.marks, self.plan.places, self.key_groups, tables)
+
+    def table(self, component: str, tabled: Tabled | None) -> RoutingTable:
+        """Give the routing table of a component: which task owns a key."""
+        own = None if tabled is None else tabled.tables().get(component)
+        return own or self._even[component]
 
     @cached_property
-    def tables(self) -> dict[str, RoutingTable]:
-        """The routing table of each component: which task owns a key."""
+    def links(self) -> Links:
+        """Where keys that occur together are counted."""
+        return Links.of(self.plan)
+
+    @cached_property
+    def _even(self) -> dict[str, RoutingTable]:
         even = {
             degree: RoutingTable.even(degree, self.key_groups)
             for degree in {c.degree for c in self.plan.topology}
@@ -112,6 +123,10 @@ class Facts:
     types: Mapping[str, bytes] = field(default_factory=dict)
     #: The DataFrame that enters, or None where segments do.
     frame: Frame | None = None
+    #: Tables in which keys have places of their own, if there are any.
+    tabled: Tabled | None = None
+    #: The share of the tuples on which keys are counted together; 0 for none.
+    sampling: float = 0.0
 
 
 @dataclass(frozen=True)

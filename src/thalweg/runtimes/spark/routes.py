@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import Block
 from thalweg.groupings import Custom
-from thalweg.routing.routers import Router, make_router
+from thalweg.routing.routers import KeyRouter, Router, make_router
 from thalweg.runtimes.spark.planning import Edge
-from thalweg.runtimes.spark.program import Program
+from thalweg.runtimes.spark.program import Facts, Program
+from thalweg.runtimes.spark.wire import Readers
 from thalweg.weights import weighed
 
 #: Blocks with fewer rows are sent as they are.
@@ -23,8 +26,8 @@ _PAYS = 0.5
 class Routes:
     """Makes routers when they are first needed."""
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, program: Program, facts: Facts) -> None:
+        self._program, self._facts = program, facts
         self._routers: dict[tuple[str, int], Router] = {}
         self._unlike: set[tuple[str, int]] = set()
 
@@ -42,6 +45,22 @@ class Routes:
             self._unlike.add(key)
         return made
 
+    def shares(self, edges: Sequence[Edge], block: Block) -> Iterator[tuple[int, Block, Readers]]:
+        """Give each place the rows that any of these readers wants there, and who wants which."""
+        owners = [self._by_key(edge).owners(block) for edge in edges]
+        for place in range(self._program.plan.places):
+            wanted = np.zeros(len(block), dtype=np.uint8)
+            for bit, places in enumerate(owners):
+                wanted |= (places == place).astype(np.uint8) << np.uint8(bit)
+            rows = np.flatnonzero(wanted)
+            if len(rows):
+                yield place, block.take(rows), wanted[rows]
+
+    def _by_key(self, edge: Edge) -> KeyRouter:
+        router = self.router(edge)
+        assert isinstance(router, KeyRouter)  # noqa: S101 (the plan has seen to it)
+        return router
+
     def router(self, edge: Edge) -> Router:
         """Give the router of an edge."""
         key = edge.reader, edge.index
@@ -49,5 +68,6 @@ class Routes:
             grouping = edge.input.grouping
             if isinstance(grouping, Custom):
                 grouping = Custom(copy.deepcopy(grouping.rule))
-            self._routers[key] = make_router(grouping, self._program.tables[edge.reader])
+            table = self._program.table(edge.reader, self._facts.tabled)
+            self._routers[key] = make_router(grouping, table)
         return self._routers[key]

@@ -15,6 +15,7 @@ from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.spark.batches import ENDED, Done, GivenUp
 from thalweg.runtimes.spark.delivery import Delivery
 from thalweg.runtimes.spark.engine import Engine
+from thalweg.runtimes.spark.executors import elastic
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.frames import Frames
 from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
@@ -22,6 +23,7 @@ from thalweg.runtimes.spark.limits import SET_ASIDE
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.pools import own_pool
 from thalweg.runtimes.spark.pump import Pump
+from thalweg.runtimes.spark.rerouting import Learning
 from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
@@ -31,8 +33,8 @@ from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
 from thalweg.statelog.delivered import read_mark, write_mark
 from thalweg.statelog.location import Location
+from thalweg.statelog.objects import CorruptRun
 from thalweg.statelog.requests import Requests
-from thalweg.statelog.runs import CorruptRun
 from thalweg.topology import Topology
 
 _LONGEST_SLEEP = 0.1
@@ -91,6 +93,9 @@ class _Running:
         greet(self._context, self.location, self._plan.places)
         self._log = SegmentLog(self.location)
         self._engine.begin(self._log, self._pool)
+        rerouter = self._settings.rerouter
+        self._learning = Learning(self._engine, rerouter, self._notice) if rerouter else None
+        self._elastic = elastic(self._settings, self._context, self._engine.anchoring, self._notice)
         maker = TaskMaker(
             self._plan.topology,
             self._clock,
@@ -275,8 +280,12 @@ class _Running:
             hit("before delivery mark")
             write_mark(self.location, done.manifest.version)
         self._engine.housekeeping.after(done.manifest)
+        if self._elastic is not None:
+            self._elastic.after(done.manifest)
         self._delivery.tick(taken.ticks)
         self._totals.add(done.notes, done.seconds, done.manifest.hosts)
+        if self._learning is not None:
+            self._learning.after(done)
         for note in done.notes:
             for refused in note.refused:
                 self._run.listen(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from thalweg.clock import Clock, WallClock, seconds
+from thalweg.control.rerouting import Rerouter
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
 from thalweg.runtimes.spark.limits import Limits, Retries
@@ -13,6 +14,8 @@ from thalweg.runtimes.spark.placement import Placing
 from thalweg.runtimes.spark.pump import PumpSettings
 
 AVAILABLE_NOW = "available-now"
+#: Whether a run leaves its executors as they are, or asks for some and gives others back.
+Executors = Literal["fixed", "elastic"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,12 @@ class SparkSettings:
     fuse: bool = True
     #: Whether readers of a tally get its tuples where the tally gets them, an exchange earlier.
     shorten: bool = True
-    #: How places are shared out among hosts: "equal", by their "executors", or a host for each.
-    placing: Placing = "executors"
+    #: How places are shared out among hosts: by their "cores", "equal", or a host for each.
+    placing: Placing = "cores"
+    #: "elastic" to ask the cluster manager for as many executors as places need, "fixed" not to.
+    executors: Executors = "fixed"
+    #: Decides which keys get places of their own; None for none.
+    rerouter: Rerouter | None = None
     clock: Clock = field(default_factory=WallClock)
     seed: int = 0
     key_groups: int = KEY_GROUPS
@@ -57,6 +64,18 @@ class SparkSettings:
             hint = f"Spark(master={self.session!r})"
             raise UsageError(explain("session", "", "a SparkSession", repr(self.session), hint))
         _ = self.interval
+        self._check_executors()
+
+    def _check_executors(self) -> None:
+        if self.executors not in get_args(Executors):
+            expected = f"one of {list(get_args(Executors))}"
+            raise UsageError(explain("executors", "", expected, repr(self.executors)))
+        if self.executors == "elastic" and isinstance(self.placing, tuple):
+            hint = "executors come and go where the cluster manager says"
+            got = "a host for each place"
+            raise UsageError(
+                explain("placing of elastic executors", "", "'cores' or 'equal'", got, hint)
+            )
 
     @property
     def interval(self) -> float:

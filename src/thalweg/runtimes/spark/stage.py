@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from thalweg.blocks import Block, Origin, Rows
+from thalweg.blocks import Block, Origin
 from thalweg.components import Kind
 from thalweg.errors import ThalwegError, explain
 from thalweg.ordering import Arrival
@@ -20,7 +20,11 @@ from thalweg.runtimes.spark.arrivals import Spool, in_any_order, in_chunks, in_o
 from thalweg.runtimes.spark.exchange import address, exhaust
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import Entered
+from thalweg.runtimes.spark.lineage import asked, output_block
+from thalweg.runtimes.spark.links import Behind
+from thalweg.runtimes.spark.moving import moved, ordered_place
 from thalweg.runtimes.spark.notes import Commit, Failure, Note
+from thalweg.runtimes.spark.pairing import Pairing
 from thalweg.runtimes.spark.planning import Edge
 from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.runtimes.spark.routes import Routes
@@ -33,9 +37,11 @@ from thalweg.runtimes.spark.wire import (
     pack_block,
     pack_delta,
     pack_note,
+    pack_shared,
     unpack_block,
     unpack_delta,
     unpack_note,
+    unpack_shared,
 )
 from thalweg.runtimes.spark.work_tasks import WorkTasks
 from thalweg.runtimes.tasks import BoltTask
@@ -58,13 +64,19 @@ class StageWork:
         self._plan, self._topology = program.plan, program.plan.topology
         self._stage, self._place = stage, place
         self._last = stage == self._plan.stages - 1
+        # The partitions of a source are places too, as far as they go; slices of a log are not.
+        # While keys move, only their new place knows when they have come.
+        stays = facts.tabled is None or not facts.tabled.moving
+        partition = facts.frame is not None and place < self._plan.places
+        self._at_place = stage > 0 or (partition and stays)
         self._note = Note(stage, place, own_address(program.driver))
         self._stores = Stores(program, facts, place)
         self._staging = Staging(program.location, facts.version, place)
         # A bolt may run in several tasks of Spark, each with random numbers of its own.
         seed = f"{facts.seed}/{facts.version}/{stage}/{place}"
         self._tasks = WorkTasks(program, facts, self._stores, self._staging, seed)
-        self._routes = Routes(program)
+        self._routes = Routes(program, facts)
+        self._pairing = Pairing(program.links, facts.sampling, seed) if facts.sampling else None
         self._spool = Spool(program.limits.memory)
         #: By component and task: what arrived, by the stage that sent it.
         self._arrived: dict[tuple[str, int], dict[int, list[Arrival]]] = {}
@@ -100,8 +112,9 @@ class StageWork:
 
     def _work(self, payloads: Payloads) -> Iterator[bytes]:
         if self._stage == 0:
-            for block in self._enter(payloads):
-                self._deliver(block)
+            behind = self._partition()
+            for block in self._enter(self._moved_first(payloads)):
+                self._deliver(block, behind)
                 yield from self._drain()
         else:
             yield from self._take_in(payloads)
@@ -110,6 +123,8 @@ class StageWork:
                 yield from self._run_component(component)
         self._note.staged = self._staging.write()
         self._tasks.report(self._note, self._place)
+        if self._pairing is not None:
+            self._note.pairs, self._note.pairing = self._pairing.counts(), self._pairing.seconds
         self._changes = self._stores.changes(self._stage)
 
     def _finish(self) -> Iterator[bytes]:
@@ -139,6 +154,29 @@ class StageWork:
         return sent
 
     # --- what comes in -----------------------------------------------------------------------
+
+    def _moved_first(self, payloads: Payloads) -> Payloads:
+        """Do what payloads order; give those that are tuples."""
+        for payload in payloads:
+            place = ordered_place(payload)
+            if place is None:
+                yield payload
+                continue
+            tabled = self._facts.tabled
+            assert tabled is not None  # noqa: S101 (nothing moves without tables)
+            stores = Stores(self._program, self._facts, place)
+            for target, packed, state in moved(stores, tabled.moves(place), place):
+                self._note.moved_keys += state.num_rows
+                self._note.moved_bytes += state.nbytes
+                self._send(target, packed)
+            hit("after moves")
+
+    def _partition(self) -> Behind | None:
+        """Say which partition of a source this is; its tuples may belong to one place."""
+        frame = self._facts.frame
+        if frame is None or self._pairing is None or not self._at_place:
+            return None
+        return Behind.partition(frame.component, self._place)
 
     def _enter(self, payloads: Payloads) -> Iterator[Block]:
         """Read what sources gave: record batches of a DataFrame, or segments of the log."""
@@ -173,17 +211,23 @@ class StageWork:
             elif kind == "delta":
                 self._stores.overlay(*unpack_delta(buffer))
             else:
-                to, block = unpack_block(buffer)
-                if self._plan.place_of(to.task) != self._place:
-                    raise ThalwegError(explain(f"block for {to} at place {self._place}"))
-                if self._plan.stage_of[to.component] == self._stage:
-                    by_stage = self._arrived.setdefault((to.component, to.task), {})
-                    by_stage.setdefault(to.stage, []).append((to.index, block))
-                else:
-                    # What its sender has for the same reader must not overtake it here.
-                    self._fused[to.component, to.index] = False
+                shared = kind == "shared"
+                found = list(unpack_shared(buffer)) if shared else [unpack_block(buffer)]
+                if not all(self._arrives(to, block) for to, block in found):
                     self._send(self._place, iter([buffer.to_pybytes()]))
                     yield from self._drain()
+
+    def _arrives(self, to: Address, block: Block) -> bool:
+        """Keep a block for its task; False when it has to go on to a later stage."""
+        if self._plan.place_of(to.task) != self._place:
+            raise ThalwegError(explain(f"block for {to} at place {self._place}"))
+        if self._plan.stage_of[to.component] != self._stage:
+            # What its sender has for the same reader must not overtake it here.
+            self._fused[to.component, to.index] = False
+            return False
+        by_stage = self._arrived.setdefault((to.component, to.task), {})
+        by_stage.setdefault(to.stage, []).append((to.index, block))
+        return True
 
     # --- components --------------------------------------------------------------------------
 
@@ -204,7 +248,14 @@ class StageWork:
                 self._later(component, task, self._tasks.get(component, task).end())
             yield from self._drain()
 
-    def _process(self, component: Component, number: int, index: int, block: Block) -> None:
+    def _process(
+        self,
+        component: Component,
+        number: int,
+        index: int,
+        block: Block,
+        behind: Behind | None = None,
+    ) -> None:
         """Let a task process a block, and deliver what it sends."""
         task = self._tasks.get(component, number)
         input_ = component.inputs[index]
@@ -215,10 +266,14 @@ class StageWork:
         counts = self._tasks.counts_of(component.name)
         counts.received[number] = counts.received.get(number, 0) + tuples_in(block.batch)
         lineage = component.name in self._plan.traced or self._facts.tracked
+        paired = self._pairing is not None and component.name in self._pairing.links.leading
+        if paired and component.name in self._program.links.movable:
+            columns = tuple(block.batch.column(name) for name in input_.key)
+            behind = Behind(component.name, columns)
         if self._facts.tracked and isinstance(task, BoltTask) and not task.body.auto_ack:
             block = replace(block, roots=[(serial,) for serial in block.serials.tolist()])
         begin = time.perf_counter()
-        emissions = task.process(block, lineage)
+        emissions = task.process(block, lineage or paired)
         counts.busy += time.perf_counter() - begin
         if self._facts.tracked:
             self._tasks.kept.open.update(block.serials[sorted(task.kept_rows)].tolist())
@@ -228,7 +283,9 @@ class StageWork:
         branch = index if len(component.inputs) > 1 else None
         for emission in emissions:
             counts.emitted += emission.batch.num_rows
-            self._deliver(_output_block(component, number, block, emission, branch))
+            near = None if behind is None else behind.of(emission)
+            kept = emission if lineage else replace(emission, parents=None)
+            self._deliver(output_block(component, number, block, kept, branch), near)
 
     def _later(self, component: Component, task: int, emissions: list[Emission]) -> None:
         sent = 0
@@ -246,71 +303,66 @@ class StageWork:
 
     # --- deliveries --------------------------------------------------------------------------
 
-    def _deliver(self, block: Block) -> None:
+    def _deliver(self, block: Block, behind: Behind | None = None) -> None:
         """Hand a block to the readers of its stream: here, elsewhere, or beside the driver."""
         origin = block.origin
+        edges = self._plan.edges[origin.component, origin.stream]
+        if self._pairing is not None:
+            self._pairing.watch(block, edges, behind)
         counts = self._tasks.counts_of(origin.component)
-        for edge in self._plan.edges[origin.component, origin.stream]:
-            asked = edge.stands_for
-            sent = block if asked is None else replace(block, origin=Origin(asked))
+        sharing = self._plan.sharing[origin.component, origin.stream]
+        if sharing:
+            self._share(sharing, block)
+        for edge in edges:
+            if edge in sharing:
+                continue
+            sent = block if edge.stands_for is None else replace(block, origin=asked(edge, origin))
             if edge.reads is not None and not self._facts.tracked:
                 sent = self._routes.weigh(edge, sent)
             if edge.how == "driver":
                 self._staging.add(edge, sent, edge.in_order or self._facts.tracked)
                 continue
-            reader = self._topology.component(edge.reader)
+            reader, done = self._topology.component(edge.reader), 0
             for task, part in self._routes.router(edge).route(sent):
                 if edge.how == "here" or self._is_local(edge, task, part):
                     counts.local += tuples_in(part.batch)
-                    self._process(reader, task, edge.index, part)
+                    # What stays here is cut into runs of rows, one after the other.
+                    near = behind and edge.how == "here" and behind.run(done, len(part))
+                    self._process(reader, task, edge.index, part, near or None)
+                    done += len(part)
                 else:
                     to = Address(edge.reader, edge.index, task, self._stage)
                     packed = pack_block(to, part, edge.in_order or self._facts.tracked)
                     counts.shuffled += tuples_in(part.batch)
                     counts.shuffled_bytes += self._send(self._plan.place_of(task), packed)
 
+    def _share(self, edges: tuple[Edge, ...], block: Block) -> None:
+        """Send tuples once to each place, however many of these readers want them there."""
+        counts, in_order = self._tasks.counts_of(block.origin.component), edges[0].in_order
+        for place, part, readers in self._routes.shares(edges, block):
+            if all(self._is_local(edge, place, part) for edge in edges):
+                for bit, edge in enumerate(edges):
+                    mine = part.take(np.flatnonzero(readers & (1 << bit)))
+                    if len(mine):
+                        counts.local += tuples_in(mine.batch)
+                        mine = replace(mine, origin=asked(edge, block.origin))
+                        reader = self._topology.component(edge.reader)
+                        self._process(reader, place, edge.index, mine)
+                continue
+            to = [
+                (Address(e.reader, e.index, place, self._stage), asked(e, block.origin))
+                for e in edges
+            ]
+            packed = pack_shared(to, part, readers, in_order or self._facts.tracked)
+            counts.shuffled += tuples_in(part.batch)
+            counts.shuffled_bytes += self._send(place, packed)
+
     def _is_local(self, edge: Edge, task: int, part: Block) -> bool:
         """Say whether tuples skip the exchange: they are for this place, and worth it."""
-        if not edge.fused or not self._stage or self._plan.place_of(task) != self._place:
+        if not edge.fused or not self._at_place or self._plan.place_of(task) != self._place:
             return False
         key = edge.reader, edge.index
         if key not in self._fused:  # once: what is sent later must not overtake
             size = self._program.limits.fused_bytes * len(part)
             self._fused[key] = part.batch.nbytes >= size
         return self._fused[key]
-
-
-def _output_block(
-    component: Component, task: int, block: Block, emission: Emission, branch: int | None
-) -> Block:
-    """Make the block of an emission; its rows stem from rows of the block that was processed."""
-    origin = Origin(component.name, emission.stream, task)
-    parents = emission.parents
-    if parents is None:  # nobody needs to know
-        serials = np.broadcast_to(block.serials[-1], (emission.batch.num_rows,))
-        return Block(emission.batch, origin, serials, None, None, emission.targets, emission.lists)
-    path = [level[parents] for level in block.path]
-    if branch is not None:
-        path.insert(0, np.full(len(parents), branch, dtype=np.int64))
-    return Block(
-        batch=emission.batch,
-        origin=origin,
-        serials=block.serials[parents],
-        targets=emission.targets,
-        lists=emission.lists,
-        path=(*path, _places_among_siblings(parents)),
-    )
-
-
-def _places_among_siblings(parents: Rows) -> Rows:
-    """Give each child its place among the children of its parent.
-
-    >>> _places_among_siblings(np.array([0, 0, 1, 3, 3, 3])).tolist()
-    [0, 1, 0, 0, 1, 2]
-    """
-    order = np.argsort(parents, kind="stable")
-    sorted_parents = parents[order]
-    first = np.searchsorted(sorted_parents, sorted_parents)
-    places = np.empty(len(parents), dtype=np.int64)
-    places[order] = np.arange(len(parents)) - first
-    return places

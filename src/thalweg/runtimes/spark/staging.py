@@ -18,7 +18,7 @@ from thalweg.runtimes.spark.planning import Edge
 from thalweg.runtimes.spark.wire import Address, pack_block
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
-from thalweg.statelog.runs import checksum_of
+from thalweg.statelog.objects import checksum_of
 
 #: An object is written when it has grown to this size.
 _OBJECT_BYTES = 32 << 20

@@ -23,7 +23,8 @@ from thalweg.runtimes.spark.planning import Plan, check_movable
 from thalweg.runtimes.spark.settings import SparkSettings
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
-from thalweg.statelog.runs import CorruptRun, RunRef, Runs
+from thalweg.statelog.objects import CorruptRun
+from thalweg.statelog.runs import Only, RunRef, Runs
 from thalweg.version import __version__
 
 
@@ -71,7 +72,7 @@ def spread(last: Manifest, plan: Plan, notice: Callable[[str], None]) -> Manifes
     for name, mark in last.topology.items():
         _check_ranges(name, mark)
     notice(f"spreading state over {plan.places} places; there were {last.places}")
-    shared = _shared(last.runs)
+    shared = _shared(last)
     runs = [list(shared) for _ in range(plan.places)]
     epoch = last.epoch + 1
     return msgspec.structs.replace(last, places=plan.places, runs=runs, epoch=epoch)
@@ -112,11 +113,18 @@ def check_settings(context: SparkContext, notice: Callable[[str], None]) -> None
         )
 
 
-def _shared(runs: list[list[RunRef]]) -> list[RunRef]:
-    """Give all runs to every place: each then reads its own keys; merging sorts them out."""
-    by_name = {ref.name: ref for refs in runs for ref in refs}
-    in_turn = sorted(by_name.values(), key=lambda ref: (ref.last, ref.first))
-    return [msgspec.structs.replace(ref, shared=True) for ref in in_turn]
+def _shared(last: Manifest) -> list[RunRef]:
+    """Give all runs to every place: each then reads its own keys; merging sorts them out.
+
+    A key that has moved may still be in a run of the place that it left.
+    """
+    by_name = {}
+    for place, refs in enumerate(last.runs):
+        only = None if last.tables is None else Only(place, last.tables)
+        for ref in refs:
+            known = ref if ref.shared else msgspec.structs.replace(ref, shared=True, only=only)
+            by_name[ref.name] = known
+    return sorted(by_name.values(), key=lambda ref: (ref.last, ref.first))
 
 
 def fall_back(location: Location, error: CorruptRun) -> Manifest:

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from thalweg.components import Kind
+from thalweg.hashing import Hashes
 from thalweg.runtimes.making import codec_of
 from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.planning import state_name
 from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.statelog.garbage import run_name
 from thalweg.statelog.location import MissingObject
-from thalweg.statelog.parts import Owns, merge
-from thalweg.statelog.runs import CorruptRun, Run, RunRef, write_run
+from thalweg.statelog.objects import CorruptRun
+from thalweg.statelog.parts import Owns, merge, with_hashes
+from thalweg.statelog.runs import Run, RunRef, write_run
 from thalweg.statelog.versioned import StateSettings, VersionedState
 from thalweg.topology import Component
 
@@ -72,6 +74,11 @@ class Stores:
                 found.append((state_name(component, task), stage, delta))
         return found
 
+    def rows_of(self, name: str, hashes: Hashes) -> pa.RecordBatch:
+        """Give the rows of some keys, whose hashes ascend, as they were before the batch."""
+        parts = [with_hashes(part, hashes) for part in self._parts(name)]
+        return merge(parts, oldest=True)
+
     def write_run(self, changes: list[Change]) -> RunRef | None:
         """Write what the batch changed at this place as one object; None when that is nothing."""
         found: dict[str, list[tuple[int, pa.RecordBatch]]] = {}
@@ -102,7 +109,8 @@ class Stores:
         mixed = component.degree > self._program.plan.places or any(r.shared for r in self._refs)
         if not mixed:
             return None
-        return self._program.owners.of_task(state_name(component, task), task)
+        owners = self._program.owners(self._facts.tabled)
+        return owners.of_task(state_name(component, task), task)
 
 
 def _in_turn(changes: list[tuple[int, pa.RecordBatch]]) -> list[pa.RecordBatch]:

@@ -100,7 +100,7 @@ class Totals:
 
     def _component(self, name: str, manifest: Manifest) -> ComponentMetrics:
         total = self._totals[name]
-        keys, size = _state_size(name, manifest)
+        keys, size = state_size(name, manifest)
         beside = [counter for counter in self.beside if counter.component == name]
         tasks = max(total.degree, 1 + max(total.received, default=0))
         per_task = [total.received.get(task, 0) for task in range(tasks)]
@@ -123,7 +123,7 @@ class Totals:
         )
 
 
-def _state_size(name: str, manifest: Manifest) -> tuple[int, int]:
+def state_size(name: str, manifest: Manifest) -> tuple[int, int]:
     """Give a component's keys and bytes; a key counts once per run that holds it."""
     keys, size = 0, 0.0
     for ref in (ref for refs in manifest.runs for ref in refs):

@@ -11,11 +11,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.blocks import Block, Origin, Rows
@@ -24,14 +26,15 @@ from thalweg.errors import StateError, ThalwegError, explain
 #: No payload is larger, so that an exchange never needs memory for more than a few of them.
 MAX_BYTES = 16 << 20
 
-Kind = Literal["anchor", "block", "delta", "note"]
+Kind = Literal["anchor", "block", "delta", "note", "shared"]
 _KINDS: dict[int, Kind] = {
     ord("A"): "anchor",
     ord("B"): "block",
     ord("D"): "delta",
     ord("N"): "note",
+    ord("S"): "shared",
 }
-_SERIAL, _LEVEL = "__serial", "__path"
+_SERIAL, _LEVEL, _READERS = "__serial", "__path", "__readers"
 # Arrow wants the bodies of its messages at multiples of 64 bytes.
 _ALIGNED = 64
 
@@ -47,10 +50,17 @@ class Address(msgspec.Struct, frozen=True, array_like=True):
     stage: int = 0
 
 
+#: One bit per reader and row: who wants it.
+Readers = npt.NDArray[np.uint8]
+Destination = tuple[Address, Origin]
+
+
 class _Head(msgspec.Struct, frozen=True, array_like=True):
     address: Address
     origin: Origin
     levels: int = 0
+    #: Who else reads the block, where it is sent once for several.
+    others: list[Destination] = []
 
 
 _HEAD = msgspec.msgpack.Decoder(_Head)
@@ -75,24 +85,34 @@ def pack_block(address: Address, block: Block, in_order: bool) -> Iterator[bytes
         yield from pack_block(address, block.slice(0, middle), in_order)
         yield from pack_block(address, block.slice(middle, len(block)), in_order)
         return
+    _check_size(address, block)
+    batch, levels = _with_order(block) if in_order else (block.batch, 0)
+    yield _frame("B", _Head(address, block.origin, levels), batch)
+
+
+def _check_size(address: Address, block: Block) -> None:
+    """Refuse a single tuple that is larger than a payload may be."""
+    size = block.batch.nbytes
     if size > MAX_BYTES:
         subject = f"tuple from {block.origin.component!r} to {address.component!r}"
         hint = "send a reference to large values instead of the values"
         raise ThalwegError(explain(subject, "", f"at most {MAX_BYTES:,} bytes", f"{size:,}", hint))
-    batch, levels = _with_order(block) if in_order else (block.batch, 0)
-    yield _frame("B", _Head(address, block.origin, levels), batch)
 
 
 def unpack_block(payload: bytes | pa.Buffer) -> tuple[Address, Block]:
     """Read a block; its columns stay where they are."""
     head, batch = _parts(payload)
+    return head.address, _block(head, batch)
+
+
+def _block(head: _Head, batch: pa.RecordBatch) -> Block:
     rows = batch.num_rows
     if _SERIAL not in batch.schema.names:
-        return head.address, Block(batch, head.origin, np.broadcast_to(np.int64(0), (rows,)))
+        return Block(batch, head.origin, np.broadcast_to(np.int64(0), (rows,)))
     serials = batch.column(_SERIAL).to_numpy()
     path = tuple(_level(batch.column(f"{_LEVEL}{i}")) for i in range(head.levels))
     plain = batch.select(batch.schema.names[: batch.num_columns - 1 - head.levels])
-    return head.address, Block(plain, head.origin, serials, path=path)
+    return Block(plain, head.origin, serials, path=path)
 
 
 def _with_order(block: Block) -> tuple[pa.RecordBatch, int]:
@@ -109,6 +129,34 @@ def _level(column: pa.Array) -> Rows:
     if pa.types.is_null(column.type):
         return np.zeros(len(column), dtype=np.int64)
     return column.to_numpy()
+
+
+def pack_shared(
+    to: Sequence[Destination], block: Block, readers: Readers, in_order: bool
+) -> Iterator[bytes]:
+    """Write a block for several readers at one place, each row once."""
+    if block.batch.nbytes > MAX_BYTES and len(block) > 1:
+        middle = len(block) // 2
+        for start, stop in ((0, middle), (middle, len(block))):
+            yield from pack_shared(to, block.slice(start, stop), readers[start:stop], in_order)
+        return
+    _check_size(to[0][0], block)
+    batch, levels = _with_order(block) if in_order else (block.batch, 0)
+    (address, origin), *others = to
+    head = _Head(address, origin, levels, others)
+    yield _frame("S", head, batch.append_column(_READERS, pa.array(readers)))
+
+
+def unpack_shared(payload: bytes | pa.Buffer) -> Iterator[tuple[Address, Block]]:
+    """Read what each reader is sent of a shared block."""
+    head, batch = _parts(payload)
+    wanted = batch.column(_READERS).to_numpy()
+    whole = _block(head, batch.select(batch.schema.names[:-1]))
+    for bit, (address, origin) in enumerate([(head.address, head.origin), *head.others]):
+        rows = np.flatnonzero(wanted & (1 << bit))
+        part = whole if len(rows) == len(whole) else whole.take(rows)
+        if len(part):
+            yield address, replace(part, origin=origin, positions=None)
 
 
 # --- changes of state --------------------------------------------------------------------------

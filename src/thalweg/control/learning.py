@@ -1,0 +1,207 @@
+"""Learns which keys occur together while a topology runs, and decides when to reroute.
+
+Pairs of the last batches are held out; older ones are merged, in bounded memory. A decision is
+made every so often, or when somebody asks. Between decisions, keys that were never seen before
+are placed with the partners that they arrive with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from thalweg.clock import seconds
+from thalweg.control.adopting import adopt
+from thalweg.control.links import KeyBytes, KeyWeights, Link, Observed, Pairs, key_weights
+from thalweg.control.locality import NoChange, Reroute, decide, next_rate
+from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
+from thalweg.control.settings import LocalitySettings
+from thalweg.errors import UsageError, explain
+from thalweg.hashing import Hashes
+from thalweg.sketches.pairs import merged
+
+#: Batches that are kept apart, so that the newest of them can be held out.
+_APART = 16
+
+
+@dataclass(frozen=True)
+class Locality:
+    """How keys are brought together while a topology runs; ``every=None`` waits to be asked."""
+
+    #: Time between two decisions, as "10 min" or in seconds.
+    every: str | float | None = "1 min"
+    #: Time between two looks at keys that are new.
+    adopt_every: str | float = "5 s"
+    #: Share of the working time that counting may take.
+    cost: float = 0.02
+    #: Share of the tuples to begin with; it then follows what counting costs.
+    sampling: float = 0.1
+    #: Bytes of state that move with one batch; the rest follows with later ones.
+    budget: int = 4 << 20
+    #: What is left of the pairs after a decision to change nothing.
+    decay: float = 0.5
+    deciding: LocalitySettings = field(default_factory=LocalitySettings)
+
+    def __post_init__(self) -> None:
+        for name in ("cost", "sampling", "decay"):
+            if not 0 < getattr(self, name) <= 1:
+                text = explain(
+                    f"locality {name}", "", "above 0, at most 1", f"{getattr(self, name)}"
+                )
+                raise UsageError(text)
+        _ = self.period, seconds(self.adopt_every)
+
+    @property
+    def period(self) -> float:
+        """Seconds between two decisions; infinitely many when it waits to be asked."""
+        return float("inf") if self.every is None else seconds(self.every)
+
+
+class Learner:
+    """Follows the batches of one run."""
+
+    def __init__(self, settings: Locality | None = None) -> None:
+        self._settings = settings or Locality()
+        self._rate = self._settings.sampling
+        self._begun: float | None = None
+        self._adopted = float("-inf")
+        self._asked = self._forced = False
+        self._clear()
+        #: Keys that had been seen when the tables were made.
+        self._known: dict[str, Hashes] = {}
+        #: The last decision; None before there was one.
+        self.last: Reroute | NoChange | None = None
+
+    @property
+    def sampling(self) -> float:
+        """The share of the tuples on which pairs are to be counted."""
+        return self._rate
+
+    def ask(self, force: bool = False) -> None:
+        """Decide after the next batch; with ``force`` also when it hardly pays."""
+        self._asked, self._forced = True, force
+
+    def after(self, seen: Seen, tables: Tables) -> Rerouting | None:
+        """Take note of a batch; give new tables, or None to go on as before."""
+        self._note(seen)
+        if seen.moving or not seen.pairs:
+            return None
+        assert self._begun is not None  # noqa: S101 (noted above)
+        if self._asked or seen.clock - self._begun >= self._settings.period:
+            return self._decide(seen, tables)
+        if self._known and seen.clock - self._adopted >= seconds(self._settings.adopt_every):
+            return self._adopt(seen, tables)
+        return None
+
+    # --- what was seen -------------------------------------------------------------------------
+
+    def _clear(self) -> None:
+        self._fit: Pairs = {}
+        self._recent: list[Pairs] = []
+        self._new: list[Pairs] = []
+        #: Pairs that were seen, in tuples, by link.
+        self._tuples: dict[Link, float] = {}
+
+    def _note(self, seen: Seen) -> None:
+        if self._begun is None:
+            self._begun = seen.clock
+        if not seen.pairs:
+            return
+        pairs = {Link(*ends): counts for ends, counts in seen.pairs.items()}
+        for link, counts in pairs.items():
+            self._tuples[link] = self._tuples.get(link, 0.0) + counts.total / self._rate
+        self._recent.append(pairs)
+        self._new.append(pairs)
+        if len(self._recent) > _APART:
+            self._fit = self._merged([self._fit, self._recent.pop(0)])
+        if len(self._new) > _APART:
+            self._new = [self._merged(self._new)]
+        if seen.work > 0:
+            self._rate = next_rate(self._rate, seen.counting / seen.work, self._settings.cost)
+
+    def _merged(self, parts: Iterable[Pairs]) -> Pairs:
+        parts = list(parts)
+        links = dict.fromkeys(link for part in parts for link in part)
+        capacity = self._settings.deciding.capacity
+        return {
+            link: merged([part[link] for part in parts if link in part], capacity) for link in links
+        }
+
+    # --- decisions -----------------------------------------------------------------------------
+
+    def _decide(self, seen: Seen, tables: Tables) -> Rerouting | None:
+        self._asked = False
+        deciding = self._settings.deciding
+        if self._forced:
+            self._forced = False
+            deciding = replace(deciding, gain=0.0, points=0.0, evidence=1.0)
+        observed = self._observed(seen)
+        self.last = decide(observed, tables, deciding)
+        if isinstance(self.last, NoChange):
+            self._fade(observed)
+            self._begun = seen.clock
+            return None
+        heat = key_weights(self._merged([observed.fit, observed.held_out]))
+        self._known = {name: keys for name, (keys, _) in heat.items()}
+        self._clear()
+        self._begun = self._adopted = seen.clock
+        return self._rerouting(self.last.tables, seen, heat, self.last.reason)
+
+    def _adopt(self, seen: Seen, tables: Tables) -> Rerouting | None:
+        self._adopted = seen.clock
+        new, self._new = self._merged(self._new), []
+        if not self._settings.deciding.adopts:
+            return None
+        made = adopt(new, tables, self._known, self._settings.deciding.alpha_adopt)
+        heat = key_weights(new)
+        for name, (keys, _) in heat.items():
+            self._known[name] = np.union1d(self._known.get(name, keys[:0]), keys)
+        if made is None:
+            return None
+        placed = sum(len(made[name].hashes) - len(tables[name].hashes) for name in made)
+        return self._rerouting(made, seen, heat, f"{placed:,} new keys join their partners")
+
+    def _rerouting(self, tables: Tables, seen: Seen, heat: KeyWeights, reason: str) -> Rerouting:
+        costs = {name: Cost(*heat[name], _key_bytes(seen, name)) for name in tables if name in heat}
+        return Rerouting(tables, costs, self._settings.budget, reason)
+
+    def _observed(self, seen: Seen) -> Observed:
+        held = max(1, len(self._recent) // 4)
+        elapsed = max(seen.clock - (self._begun or 0.0), seen.seconds, 1e-9)
+        links = list(self._tuples)
+        return Observed(
+            fit=self._merged([self._fit, *self._recent[:-held]]),
+            held_out=self._merged(self._recent[-held:]),
+            rates={link: self._tuples[link] / elapsed for link in links},
+            tuple_bytes={link: _tuple_bytes(seen, link) for link in links},
+            state={name: _state(seen, name) for name in seen.state},
+            sampling=self._rate,
+        )
+
+    def _fade(self, observed: Observed) -> None:
+        """Keep a part of what was seen, so that the next decision has more to go by."""
+        self._fit = {
+            link: counts.decayed(self._settings.decay)
+            for link, counts in self._merged([observed.fit, observed.held_out]).items()
+        }
+        self._recent.clear()
+        self._tuples.clear()
+
+
+def _tuple_bytes(seen: Seen, link: Link) -> float:
+    """Give the mean bytes of a tuple on a link; of all tuples where its sender sent none."""
+    size, tuples = seen.sent.get(link.sender.removeprefix("@"), (0, 0))
+    if not tuples:
+        size, tuples = (sum(column) for column in zip(*seen.sent.values(), strict=True))
+    return size / tuples if tuples else 1.0
+
+
+def _key_bytes(seen: Seen, component: str) -> float:
+    size, keys = seen.state.get(component, (0, 0))
+    return size / keys if keys else 1.0
+
+
+def _state(seen: Seen, component: str) -> KeyBytes:
+    return KeyBytes(np.empty(0, np.uint64), np.empty(0), _key_bytes(seen, component))

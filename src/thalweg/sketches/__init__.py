@@ -1,0 +1,1 @@
+"""Algorithms without I/O: frequent pairs of keys, graph partitioning, the assignment problem."""
