@@ -175,8 +175,10 @@ class Task:
         if self._rejoining:
             self._held.append(tuple_)
             return []
+        if self.calm or self._reconf is None:
+            return self._host.process(tuple_, self._kept.router)
         hashes = np.array([tuple_.hash], dtype=np.uint64)
-        if self._reconf is None or not self.waits(hashes)[0]:
+        if not self.waits(hashes)[0]:
             return self._host.process(tuple_, self._kept.router)
         self._buffer[int(self._reconf.units.of(hashes)[0])].append(tuple_)
         return []
@@ -275,7 +277,9 @@ class Task:
         if kept.switched != epoch:
             return []
         again: list[Sent] = [(to, message) for to, message in kept.sent if to == asker]
-        return [*again, *((asker, Propagate(epoch)) for _ in range(asker in self._successors))]
+        if asker in self._successors:
+            again.append((asker, Propagate(epoch)))
+        return again
 
     def _settle(self, epoch: int) -> list[Sent]:
         if epoch < self._kept.epoch:
