@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
@@ -97,13 +96,23 @@ def test_a_host_cannot_write_anywhere_else(session: Any) -> None:
     assert on_all_hosts(session, task) == [False, False]
 
 
+def rates(cluster: Cluster) -> dict[str, list[int]]:
+    """Give bytes per second of each host's link, towards the host and away from it."""
+    return {
+        host: [end["options"]["rate"] for end in ends if end["kind"] == "tbf"]
+        for host, ends in cluster.links().items()
+    }
+
+
 def test_links_are_shaped_both_ways(cluster: Cluster) -> None:
-    net = Net(cluster.id)
-    for number, host in enumerate(cluster.status()["hosts"], 1):
-        inside = ["nsenter", "--target", str(host["pid"]), "--net"]
-        for where, link in ([], net.link(number)), (inside, "e0"):
-            shape = json.loads(do(*where, "tc", "-json", "qdisc", "show", "dev", link))[0]
-            assert (shape["kind"], shape["options"]["rate"]) == ("tbf", 25_000_000)
+    assert rates(cluster) == {"h1": [25_000_000] * 2, "h2": [25_000_000] * 2}
+
+
+def test_the_link_of_one_host_can_be_made_slow_and_fast_again(cluster: Cluster) -> None:
+    cluster.slow("h2", "2mbit")
+    assert rates(cluster) == {"h1": [25_000_000] * 2, "h2": [250_000] * 2}
+    cluster.slow("h2", "200mbit")
+    assert rates(cluster) == {"h1": [25_000_000] * 2, "h2": [25_000_000] * 2}
 
 
 # --- what happens to hosts ------------------------------------------------------------------------
@@ -195,6 +204,8 @@ def test_a_cluster_in_use_is_left_alone(cluster: Cluster) -> None:
         (["kill", "h7"], "host: expected one of h1, h2, got h7"),
         (["relaunch", "h1"], "host h1: expected a killed one, got one that runs"),
         (["cut", "h1", -1], "seconds: expected more than 0, got -1.0"),
+        (["slow", "h7", "2mbit"], "host: expected one of h1, h2, got h7"),
+        (["slow", "h1", "slowly"], "expected a rate such as 2mbit, got 'slowly'"),
         (["--id", 999, "down"], "expected a number from 1 to 254, got '999'"),
     ],
 )

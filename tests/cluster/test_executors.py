@@ -1,8 +1,11 @@
-"""Hosts with two executors each, of which one is slow: tasks run twice, results stay the same."""
+"""Hosts with two executors each, of which some are slow: tasks run twice, results stay the same."""
 
 from __future__ import annotations
 
+import base64
+import random
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +16,7 @@ import pytest
 import thalweg as tw
 from sparkcluster.cluster import Cluster, NotPermitted
 from thalweg.events import Event, Progress
-from thalweg.runtimes.spark.anchoring import executors_on_hosts
-from thalweg.runtimes.spark.exchange import processes
+from thalweg.runtimes.spark import exchange
 from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.testing import source
 
@@ -29,7 +31,8 @@ SPECULATION = {
     "spark.speculation.interval": "50ms",
     "spark.speculation.quantile": "0.5",
     "spark.speculation.multiplier": "1.0",
-    "spark.speculation.minTaskRuntime": "50ms",
+    # Less would be less than a worker takes to begin: tasks of a host that is new would run twice.
+    "spark.speculation.minTaskRuntime": "1s",
 }
 
 
@@ -70,8 +73,7 @@ def started(cluster: Cluster, **more: str) -> Any:
 
 
 def executors(session: Any) -> dict[str, int]:
-    context = session.sparkContext
-    return executors_on_hosts(processes(context), context.getConf().get("spark.driver.host"))
+    return dict(Counter(executor.host for executor in exchange.executors(session.sparkContext)))
 
 
 def run(session: Any, state: Path, stickiness: list[float]) -> dict[str, int]:
@@ -104,3 +106,62 @@ def test_a_task_that_stands_still_is_run_elsewhere(
     finally:
         (failpoints / "go").touch()
     assert len([file for file in failpoints.iterdir() if file.name.endswith("wait")]) == 4
+
+
+# --- a host with a slow link ----------------------------------------------------------------------
+
+#: Texts that cannot be compressed: half a batch takes seconds over the slow link, either way.
+TEXTS = [
+    (f"w{n * 7919 % 31}", base64.b85encode(random.Random(n).randbytes(20_000)).decode())
+    for n in range(120)
+]
+
+
+def added(before: int, text: str, nth: int) -> int:
+    return zlib.crc32(f"{text}{nth}".encode(), before)
+
+
+def undisturbed() -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    sums: dict[str, int] = {}
+    for word, text in TEXTS:
+        counts[word] += 1
+        sums[word] = added(sums.get(word, 0), text, counts[word])
+    return sums
+
+
+def held_back(cluster: Cluster, host: str) -> int:
+    """Say how often something had to wait at an end of a host's link."""
+    return sum(end["overlimits"] for end in cluster.links()[host])
+
+
+def run_twice(session: Any) -> int:
+    """Say how many tasks Spark has begun a second time because the first took long."""
+    store = session.sparkContext._jsc.sc().statusStore()
+    found = [store.speculationSummary(stage, 0) for stage in range(1000)]
+    return sum(summary.get().numTasks() for summary in found if summary.isDefined())
+
+
+def test_tasks_that_wait_for_a_slow_link_are_run_on_the_other_side(
+    cluster: Cluster, speculating: Any
+) -> None:
+    flow = tw.Flow("checksums")
+    texts = flow.source("texts", source(TEXTS), fields={"word": str, "text": str})
+    counted = texts.key_by("word").running_count(into="nth").key_by("word")
+    counted.fold("sums", 0, added, order="key")
+    before: list[int] = []
+
+    def slow_down(event: Event) -> None:
+        if isinstance(event, Progress) and not before:
+            before.extend([held_back(cluster, "h2"), run_twice(speculating)])
+            cluster.slow("h2", "1mbit")
+
+    state, pump = str(cluster.shared / "slow link"), PumpSettings(rows=40, block_rows=40)
+    on = tw.Spark(speculating, places=4, state=state, pump=pump)
+    try:
+        assert flow.run(on=on, listen=slow_down).table("sums") == undisturbed()
+        after = [held_back(cluster, "h2"), run_twice(speculating)]
+    finally:
+        cluster.slow("h2", "200mbit")
+    assert after[0] > before[0]
+    assert after[1] > before[1]

@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkcluster.command import DEFAULT_ID
-from sparkcluster.machine import IN_USE, NOT_PERMITTED, REPOSITORY, until
+from sparkcluster.machine import IN_USE, NOT_PERMITTED, REPOSITORY, look_at_link, until
 from thalweg.runtimes.spark.deploying import read_properties
 from thalweg.runtimes.spark.session import make_session
 
@@ -66,6 +66,11 @@ class Cluster:
     def hosts(self) -> dict[str, str]:
         """Give the state of each host, by name: up, cut or killed."""
         return {host["name"]: host["state"] for host in self.status()["hosts"]}
+
+    def links(self) -> dict[str, list[dict[str, Any]]]:
+        """Give what tc tells of the link of each host that runs, at the bridge and at the host."""
+        running = [host for host in self.status()["hosts"] if host["pid"] is not None]
+        return {host["name"]: look_at_link(host["link"], host["pid"]) for host in running}
 
     @property
     def shared(self) -> Path:
@@ -123,6 +128,10 @@ class Cluster:
     def cut(self, host: str, seconds: float) -> None:
         """Take the link of a host down; it comes up again after some seconds."""
         self._do("cut", host, str(seconds))
+
+    def slow(self, host: str, rate: str) -> None:
+        """Give the link of a host another rate, such as ``2mbit``, until it is started again."""
+        self._do("slow", host, rate)
 
     def down(self) -> None:
         """Remove everything, as it also happens at the end."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -45,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start a master and N hosts with a worker each")
     up.add_argument("hosts", type=int, metavar="N")
-    up.add_argument("--rate", default="200mbit", help="of each link, both ways (as tc has it)")
+    up.add_argument("--rate", type=_rate, default="200mbit", help="of each link, both ways")
     up.add_argument("--cores", type=int, default=1, help="of each worker")
     up.add_argument("--memory", default="1g", help="of each worker")
     up.add_argument("--owner", type=int, help="process that it is for: when that has ended, the "
@@ -60,11 +61,14 @@ def _parser() -> argparse.ArgumentParser:
         ("kill", _kill, "kill all of a host's processes and destroy its disk"),
         ("relaunch", _relaunch, "start a killed host again, with an empty disk"),
         ("cut", _cut, "take the link of a host down for SECONDS"),
+        ("slow", _slow, "give the link of a host another RATE, until it is started again"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("host", metavar="HOST")
         if name == "cut":
             command.add_argument("seconds", type=float, metavar="SECONDS")
+        if name == "slow":
+            command.add_argument("rate", type=_rate, metavar="RATE", help="2mbit, 500kbit ...")
         command.set_defaults(do=do)
     return parser
 
@@ -73,6 +77,12 @@ def _id(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 254:
         raise argparse.ArgumentTypeError("expected a number from 1 to 254, got " + repr(text))
     return int(text)
+
+
+def _rate(text: str) -> str:
+    if not re.fullmatch(r"\d+(\.\d+)?[kmg]?bit", text):
+        raise argparse.ArgumentTypeError("expected a rate such as 2mbit, got " + repr(text))
+    return text
 
 
 class _lock:
@@ -200,6 +210,11 @@ def _cut(net: Net, options: argparse.Namespace) -> None:
     machine.cut_link(net, number, first, options.seconds)
 
 
+def _slow(net: Net, options: argparse.Namespace) -> None:
+    number, first = _running(net, options.host)
+    machine.slow_link(net, number, first, options.rate)
+
+
 def _known(settings: Settings, host: str) -> int:
     numbers = {name_of(number): number for number in settings.hosts}
     if host not in numbers:
@@ -246,6 +261,7 @@ def describe(net: Net) -> dict[str, Any]:
             "worker": seen.get(net.address(number)),
             "local": str(spark.local_folder(number)),
             "pid": firsts.get(number),
+            "link": net.link(number),
         }
         for number in settings.hosts
     ]

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 #: Private on each host; not what TMPDIR says, because the JVM does not ask that.
 TMP = Path("/tmp")  # noqa: S108 (the folder of a cluster is made with mkdir, which follows no link)
@@ -267,6 +268,25 @@ def cut_link(net: Net, number: int, pid: int, seconds: float) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def slow_link(net: Net, number: int, pid: int, rate: str) -> None:
+    """Change the rate of a link, both ways."""
+    # Little may pass at once, or short messages would not notice.
+    shape = ("tbf", "rate", rate, "burst", "32kb", "latency", "50ms")
+    for where, end in _ends(net.link(number), pid):
+        do(*where, "tc", "qdisc", "replace", "dev", end, "root", *shape)
+
+
+def look_at_link(link: str, pid: int) -> list[dict[str, Any]]:
+    """Say how each end of a host's link is shaped and what has passed there, as tc has it."""
+    look = ("tc", "-json", "-statistics", "qdisc", "show", "dev")
+    return [json.loads(do(*where, *look, end))[0] for where, end in _ends(link, pid)]
+
+
+def _ends(link: str, pid: int) -> list[tuple[tuple[str, ...], str]]:
+    """Give both ends of a link: how to get there, and what it is called there."""
+    return [((), link), (("nsenter", "--target", str(pid), "--net"), "e0")]
 
 
 def is_connected(net: Net, number: int) -> bool:
