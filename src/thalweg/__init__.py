@@ -29,6 +29,7 @@ from thalweg.connectors import (
     to_table,
     trace,
 )
+from thalweg.control.learning import Locality
 from thalweg.errors import (
     Aborted,
     ComponentError,
@@ -58,6 +59,7 @@ __all__ = [
     "Flow",
     "Inline",
     "Kind",
+    "Locality",
     "RecordError",
     "Result",
     "SchemaError",

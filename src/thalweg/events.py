@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from thalweg.metrics import Snapshot
 
@@ -49,6 +51,15 @@ class Noticed:
 
 
 @dataclass(frozen=True)
+class Reconfigured:
+    """Tables or degrees are other ones now, and all state is where it belongs."""
+
+    text: str
+    #: The same for programs (see thalweg.migration.report).
+    report: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class RunFinished:
     """Nothing is under way any more; the last metrics."""
 
@@ -56,4 +67,4 @@ class RunFinished:
     stopped: bool
 
 
-Event = RunStarted | Progress | TupleRefused | RecordRefused | Noticed | RunFinished
+Event = RunStarted | Progress | TupleRefused | RecordRefused | Noticed | Reconfigured | RunFinished

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -25,6 +26,8 @@ from thalweg.hashing import KEY_GROUPS, hash_key
 from thalweg.keys import Change, Key, canonical, decode_key, encode_key
 
 Entry = tuple[bytes, bytes]
+#: A key, its value, and when it was written last (0 where nobody has to know).
+Kept = tuple[Key, Any, float]
 
 # Keys of these types are their own canonical form, and a dictionary takes them as they are.
 _SIMPLE = frozenset([str, int, bytes, type(None)])
@@ -85,6 +88,23 @@ class MemoryState:
 
     def __len__(self) -> int:
         return len(self._values)
+
+    # --- from task to task -------------------------------------------------------------------
+
+    def give_away(self, keys: Iterable[Key]) -> list[Kept]:
+        """Give up these keys (those that are there) to another state of this process.
+
+        >>> one, other = MemoryState(), MemoryState()
+        >>> one.put("eu", 3)
+        >>> other.take_over(one.give_away(["eu", "us"]))
+        >>> len(one), dict(other.items())
+        (0, {'eu': 3})
+        """
+        return [(key, self._values.pop(key), 0.0) for key in keys if key in self._values]
+
+    def take_over(self, kept: Sequence[Kept]) -> None:
+        """Take in what another state gave away."""
+        self._values.update((key, value) for key, value, _ in kept)
 
     # --- snapshots ---------------------------------------------------------------------------
 
@@ -180,6 +200,18 @@ class ExpiringState(MemoryState):
         taken = list(entries)
         super().load(taken)
         self._note(decode_key(key) for key, _ in taken)
+
+    def give_away(self, keys: Iterable[Key]) -> list[Kept]:
+        """Give up these keys; they do not become younger by that."""
+        self._forget()
+        kept = super().give_away(keys)
+        return [(key, value, self._written.pop(key)) for key, value, _ in kept]
+
+    def take_over(self, kept: Sequence[Kept]) -> None:
+        """Take in what another state gave away; a key's time goes on."""
+        super().take_over(kept)
+        written = self._written | {key: when for key, _, when in kept}
+        self._written = dict(sorted(written.items(), key=itemgetter(1)))
 
     def _note(self, keys: Iterable[Key]) -> None:
         now = self._clock.now()

@@ -10,18 +10,24 @@ A new runtime needs one entry in RUNTIMES.
 from __future__ import annotations
 
 import math
+import random
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
+from conformance.moving import Anywhere
 from sparksession import spark_session
 from thalweg.connectors.memory import CallSink, call
+from thalweg.control.rerouting import Rerouter
 from thalweg.execution import Run
 from thalweg.flow import Stream
 from thalweg.metrics import Snapshot
 from thalweg.runtimes.inline import Inline
 from thalweg.runtimes.spark.limits import Limits
+from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.testing import ManualClock, run_inline
 from thalweg.topology import Topology
@@ -66,12 +72,19 @@ class RuntimeUnderTest:
     lacks: frozenset[str] = frozenset()
 
 
-def inline(block_rows: int) -> Adapter:
+#: Makes the rerouter of a run from what goes in.
+Moving = Callable[[Inputs], Rerouter]
+
+
+def inline(block_rows: int, moving: Moving | None = None) -> Adapter:
     """Run on the reference runtime with a manual clock."""
 
     def run(topology: Topology, inputs: Inputs, settings: Settings) -> Observed:
         runtime = Inline(
-            block_rows=block_rows, clock=ManualClock(), ack_timeout=settings.ack_timeout
+            block_rows=block_rows,
+            clock=ManualClock(),
+            ack_timeout=settings.ack_timeout,
+            rerouter=moving and moving(inputs),
         )
         told = Run(settings=settings.values)
         outcome = run_inline(topology, inputs, runtime=runtime, run=told, write_dead_letters=True)
@@ -81,17 +94,31 @@ def inline(block_rows: int) -> Adapter:
     return run
 
 
-def spark(places: int, limits: Limits | None = None) -> Adapter:
-    """Run on Spark, with a manual clock and the one session of the test run."""
+def spark(
+    places: int,
+    limits: Limits | None = None,
+    *,
+    session: Callable[[], Any] = spark_session,
+    folder: Path | None = None,
+    moving: Moving | None = None,
+) -> Adapter:
+    """Run on Spark, with a manual clock and the one session of the test run, or another one.
+
+    Each run keeps its state in a folder of its own within the given one, where hosts share it.
+    With keys that move, batches are small, so that there are many of them.
+    """
 
     def run(topology: Topology, inputs: Inputs, settings: Settings) -> Observed:
         chosen = limits or Limits()
         runtime = Spark(
-            spark_session(),
+            session(),
             places=places,
+            state=None if folder is None else tempfile.mkdtemp(dir=folder),
             clock=ManualClock(),
             limits=chosen,
             shorten=limits is None,
+            rerouter=moving and moving(inputs),
+            pump=PumpSettings(rows=10, block_rows=10) if moving else PumpSettings(),
         )
         told = Run(settings=settings.values)
         outcome = run_inline(topology, inputs, runtime=runtime, run=told, write_dead_letters=True)
@@ -101,12 +128,19 @@ def spark(places: int, limits: Limits | None = None) -> Adapter:
     return run
 
 
+#: Numbers of waves; no case has many more.
+TEN_MOMENTS = frozenset(random.Random(5).sample(range(1, 60), 10))
 NOT_ON_SPARK = frozenset([SAME_PROCESS, MEMORY])
 
 #: Every case runs on every one of these. Add a runtime here, and nowhere else.
 RUNTIMES: dict[str, RuntimeUnderTest] = {
     f"inline/{rows}-row-blocks": RuntimeUnderTest(inline(rows)) for rows in (1, 7, 10_000)
 } | {
+    # Keys have other tasks after every block of a source, or ten times, and then step by step.
+    "inline/keys-always-move": RuntimeUnderTest(inline(2, lambda given: Anywhere(given, 1))),
+    "inline/keys-move-ten-times": RuntimeUnderTest(
+        inline(1, lambda given: Anywhere(given, 2, moments=TEN_MOMENTS, budget=30))
+    ),
     "spark/2-places": RuntimeUnderTest(spark(2), NOT_ON_SPARK),
     # Everything that can happen does: tuples skip exchanges, input spills, chunks are small.
     "spark/3-places-with-small-limits": RuntimeUnderTest(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from test_streams import _callbacks, _no_calls_are_left  # noqa: F401 (fixtures for every stream)
 
 import thalweg as tw
@@ -97,8 +98,11 @@ def stream(**options: int) -> Callable[[Path], Any]:
     return make
 
 
-def test_spouts_are_asked_for_as_much_as_the_pump_takes(tmp_path: Path) -> None:
-    sizes = after_an_outage(files, tmp_path)
+@pytest.mark.parametrize("trigger", [None, "available-now"])
+def test_spouts_are_asked_for_as_much_as_the_pump_takes(
+    tmp_path: Path, trigger: str | None
+) -> None:
+    sizes = after_an_outage(files, tmp_path, trigger)
     assert max(sizes) < ENOUGH + AT_ONCE
     assert len(sizes) > MORE * ROWS // (ENOUGH + AT_ONCE)
 

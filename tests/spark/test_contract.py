@@ -26,10 +26,12 @@ from thalweg.runtimes.spark.exchange import (
     collect,
     descriptors,
     exchange,
+    executors,
     exhaust,
     host_of_failure,
     make_anchor,
     newest_number,
+    presence,
     processes,
     remove_shuffles,
     run_at,
@@ -191,6 +193,14 @@ def test_an_anchor_has_two_votes_on_where_a_place_is(context: Any) -> None:
 def test_the_driver_is_one_of_the_processes(context: Any) -> None:
     (found,) = processes(context)
     assert found.rpartition(":")[0] == context.getConf().get("spark.driver.host")
+
+
+# --- executors ------------------------------------------------------------------------------------
+
+
+def test_a_driver_that_runs_tasks_itself_has_no_executors(context: Any) -> None:
+    assert presence(context) == (processes(context), context.defaultParallelism)
+    assert executors(context) == ()
 
 
 # --- what went before -----------------------------------------------------------------------------

@@ -7,17 +7,23 @@ from typing import Any
 
 from thalweg.bench import (
     inline_wordcount,
+    locality_cluster,
+    locality_real,
     spark_cluster,
     spark_floor,
     spark_growth,
     spark_state,
 )
 
-#: A benchmark takes (quick, report) and returns name, environment, results and summary.
-Bench = Callable[[bool, Callable[[str], None]], dict[str, Any]]
+#: A benchmark takes (quick, report), some also a dataclass of options; it returns name,
+#: environment, results and summary.
+Bench = Callable[..., dict[str, Any]]
 
 BENCHES: dict[str, Bench] = {
     "inline-wordcount": inline_wordcount.run,
+    "locality-cluster": locality_cluster.locality_cluster,
+    "locality-local": locality_cluster.locality_local,
+    "locality-real": locality_real.locality_real,
     "spark-cluster": spark_cluster.spark_cluster,
     "spark-floor": spark_floor.spark_floor,
     "spark-growth": spark_growth.spark_growth,

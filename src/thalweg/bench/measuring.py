@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+from thalweg.errors import UsageError, explain
+
+_TESTS = Path(__file__).parents[3] / "tests"
 
 
 def environment() -> dict[str, Any]:
@@ -43,3 +50,12 @@ def side_by_side(
         name: {"best": max(values), "median": statistics.median(values), "all": values}
         for name, values in rates.items()
     }
+
+
+def cluster_class(bench: str) -> Any:
+    """Give the class of the cluster of ``scripts/cluster``, which a checkout has."""
+    if not (_TESTS / "sparkcluster").is_dir():
+        hint = "run it in a checkout of the repository"
+        raise UsageError(explain(f"bench {bench!r}", "", "scripts/cluster", "none", hint))
+    sys.path.insert(0, str(_TESTS))
+    return importlib.import_module("sparkcluster.cluster").Cluster

@@ -7,9 +7,7 @@ brings is measured with an operator that waits instead of computing.
 
 from __future__ import annotations
 
-import importlib
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,9 +21,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from thalweg.bench.measuring import environment
+from thalweg.bench.measuring import cluster_class, environment
 from thalweg.components import BlockBolt, BlockSpout, TaskContext
-from thalweg.errors import ThalwegError, UsageError, explain
+from thalweg.errors import ThalwegError, explain
 from thalweg.events import Event, Progress
 from thalweg.flow import Flow
 from thalweg.runtimes.spark.pump import PumpSettings
@@ -37,7 +35,6 @@ from thalweg.statelog.requests import Request, Requests
 PLACES, KEYS = 6, 1_000
 #: Batches in which places must be back on their hosts after one has come or gone.
 SOON = 5
-_TESTS = Path(__file__).parents[3] / "tests"
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,7 @@ class Course:
 def spark_cluster(quick: bool, report: Callable[[str], None]) -> dict[str, Any]:
     """Places on hosts that are killed, added and removed, and the throughput of 2 and 3 hosts."""
     sizes = QUICK if quick else Sizes()
-    cluster = _cluster_class()
+    cluster = cluster_class("spark-cluster")
     results = {"hosts": _hosts(cluster, sizes, report), "load": _load(cluster, sizes, report)}
     return {
         "name": "spark-cluster",
@@ -136,14 +133,6 @@ def spark_cluster(quick: bool, report: Callable[[str], None]) -> dict[str, Any]:
         "results": results,
         "summary": {**results["hosts"]["summary"], **results["load"]["summary"]},
     }
-
-
-def _cluster_class() -> Any:
-    if not (_TESTS / "sparkcluster").is_dir():
-        hint = "run it in a checkout of the repository"
-        raise UsageError(explain("bench 'spark-cluster'", "", "scripts/cluster", "none", hint))
-    sys.path.insert(0, str(_TESTS))
-    return importlib.import_module("sparkcluster.cluster").Cluster
 
 
 def _hosts(cluster: Any, sizes: Sizes, report: Callable[[str], None]) -> dict[str, Any]:

@@ -133,8 +133,9 @@ def describe(
         describing.show(load(target, _given(settings)), kind, to)
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Which one; without it they are listed.")
     ] = None,
@@ -144,12 +145,12 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to try it out.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Measure how fast Thalweg is on this machine."""
+    """Measure how fast Thalweg is on this machine; some measurements have options of their own."""
     with reported(debug):
         if name is None:
             benches.list_benches()
         else:
-            benches.run_bench(name, json, quick)
+            benches.run_bench(name, json, quick, context.args)
 
 
 @app.command()
@@ -176,6 +177,22 @@ def rebalance(
     avoided = tuple(avoid) if avoid else () if everywhere else None
     with reported(debug):
         rebalancing.rebalance(state_at, Request(places, avoided), patience)
+
+
+@app.command()
+def reroute(
+    state_at: state.State,
+    always: Annotated[
+        bool, typer.Option("--always", help="Also when it hardly pays to move the state.")
+    ] = False,
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long to wait for the run.")
+    ] = 60.0,
+    debug: Debug = False,
+) -> None:
+    """Let a run on Spark bring keys together that occur together, now; prints what it decides."""
+    with reported(debug):
+        rebalancing.reroute(state_at, always, patience)
 
 
 app.add_typer(state.app, name="state")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+import typing
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from thalweg.cli.output import writing
 from thalweg.cli.showing import error_console, print_table, result_console, rows_table
 from thalweg.errors import UsageError, explain
 
-Bench = Callable[[bool, Callable[[str], None]], Mapping[str, Any]]
+Bench = Callable[..., Mapping[str, Any]]
 
 
 def known_benches() -> dict[str, Bench]:
@@ -30,7 +31,7 @@ def list_benches() -> None:
         print_table(result_console(), rows_table(rows))
 
 
-def run_bench(name: str, json: Path | None, quick: bool) -> None:
+def run_bench(name: str, json: Path | None, quick: bool, options: Sequence[str] = ()) -> None:
     """Run one measurement, print its summary, and write all results when asked to."""
     benches = known_benches()
     if name not in benches:
@@ -39,12 +40,53 @@ def run_bench(name: str, json: Path | None, quick: bool) -> None:
         raise UsageError(explain(f"bench {name!r}", "", f"one of {sorted(benches)}", hint=hint))
     if json is not None and not json.parent.is_dir():
         raise _unwritable(json, "no such folder")
+    given = read_options(benches[name], options, name)
     console = error_console()
-    found = benches[name](quick, lambda text: console.print(text, markup=False, soft_wrap=True))
+
+    def report(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    found = benches[name](quick, report, *given)
     if json is not None:
         _write(json, found)
     with writing():
         print_table(result_console(), rows_table(_rows(found.get("summary", {}))))
+
+
+def read_options(bench: Bench, words: Sequence[str], name: str = "") -> list[Any]:
+    """Read ``--hosts 3``: the fields of a measurement's third parameter are its options.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Options:
+    ...     hosts: int = 3
+    ...     rate: str = "200mbit"
+    >>> def bench(quick: bool, report: Any, options: Options): ...
+    >>> [found] = read_options(bench, ["--hosts", "4", "--rate=50mbit"])
+    >>> found.hosts, found.rate
+    (4, '50mbit')
+    """
+    takes = list(inspect.signature(bench, eval_str=True).parameters.values())[2:]
+    fields = typing.get_type_hints(takes[0].annotation) if takes else {}
+    known = {f"--{field.replace('_', '-')}": field for field in fields}
+    rest = [part for word in words for part in _halves(word)]
+    given: dict[str, Any] = {}
+    for option, text in zip(rest[::2], [*rest[1::2], None], strict=False):
+        field = known.get(option)
+        expected = f"options {', '.join(known)}" if known else "no further options"
+        if field is None or text is None:
+            raise UsageError(explain(f"bench {name!r}", "", expected, f"{option} {text or ''}"))
+        try:
+            given[field] = fields[field](text)
+        except ValueError as error:
+            kind = fields[field].__name__
+            raise UsageError(explain(f"{option} of {name!r}", "", kind, text)) from error
+    return [takes[0].annotation(**given)] if takes else []
+
+
+def _halves(word: str) -> list[str]:
+    option, is_both, value = word.partition("=")
+    return [option, value] if word.startswith("--") and is_both else [word]
 
 
 def _about(bench: Bench) -> str:

@@ -1,8 +1,9 @@
-"""``thalweg rebalance``: ask a run on Spark to go on with other places."""
+"""``thalweg rebalance`` and ``thalweg reroute``: ask a run on Spark to go on otherwise."""
 
 from __future__ import annotations
 
 import time
+import uuid
 
 from thalweg.cli.showing import error_console
 from thalweg.errors import UsageError, explain
@@ -34,6 +35,22 @@ def rebalance(state: str, request: Request, patience: float) -> None:
         markup=False,
         soft_wrap=True,
     )
+
+
+def reroute(state: str, always: bool, patience: float) -> None:
+    """Ask a run to decide now which keys belong together, and print what it says."""
+    location = Location.of(state)
+    manifest_at(location)
+    requests = Requests(location)
+    request = Request(reroute="always" if always else "if it pays", id=uuid.uuid4().hex)
+    requests.ask(request)
+    console, until = error_console(), time.monotonic() + patience
+    with console.status("waiting for the run"):
+        while (text := requests.answer_to(request)) is None:
+            if time.monotonic() > until:
+                raise _not_done(location, requests.wait_to_be_taken())
+            time.sleep(_POLL)
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def _is_so(now: Manifest, request: Request, before: Manifest) -> bool:

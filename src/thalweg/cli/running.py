@@ -30,6 +30,7 @@ from thalweg.events import (
     Event,
     Noticed,
     Progress,
+    Reconfigured,
     RecordRefused,
     RunFinished,
     RunStarted,
@@ -120,7 +121,7 @@ class Display:
                 self._refuse(event.component, f"{subject}: {event.reason}", event.tuple_text)
             case RecordRefused():
                 self._refuse(event.component, f"{event.component!r}: {event.reason}", event.raw)
-            case Noticed(text):
+            case Noticed(text) | Reconfigured(text):
                 self.say(text)
             case RunFinished():
                 self._finish(event)

@@ -7,14 +7,16 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
+from thalweg.control.learning import Locality
 from thalweg.errors import UsageError, explain
 from thalweg.runtimes.spark.deploying import AUTHENTICATE
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.runtimes.spark.session import submitted
+from thalweg.runtimes.spark.settings import Executors
 
 SPARK = "spark"
 _DEFAULT_MASTER = "local[*]"
@@ -26,6 +28,8 @@ class SparkOptions:
 
     >>> SparkOptions(checkpoint="shop/").runtime("spark").state
     'shop/state'
+    >>> SparkOptions(executors="elastic").runtime("spark").executors
+    'elastic'
     """
 
     master: Annotated[
@@ -53,6 +57,21 @@ class SparkOptions:
     state: Annotated[
         str | None,
         typer.Option(metavar="URI", help="Spark: keep state here, not in the checkpoint."),
+    ] = None
+    executors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fixed|elastic",
+            help="Spark: elastic asks the cluster for as many executors as the places need.",
+        ),
+    ] = None
+    locality: Annotated[
+        str | None,
+        typer.Option(
+            metavar="off|ask|auto|TIME",
+            help="Spark: bring keys together that occur together; ask waits for thalweg reroute, "
+            "auto decides every minute.",
+        ),
     ] = None
     insecure: Annotated[
         bool | None,
@@ -82,6 +101,8 @@ class SparkOptions:
             trigger=self.trigger,
             checkpoint=f"{folder}/offsets" if folder else None,
             state=self.state or (f"{folder}/state" if folder else None),
+            locality=_locality(self.locality),
+            executors=cast("Executors", self.executors or "fixed"),
             config={AUTHENTICATE: "false"} if self.insecure else {},
         )
 
@@ -113,3 +134,10 @@ def with_options(
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 with_spark_options = with_options(SparkOptions, "spark")
+
+
+def _locality(given: str | None) -> Locality | None:
+    """Read how keys are to be brought together."""
+    if given in (None, "off"):
+        return None
+    return Locality() if given == "auto" else Locality(every=None if given == "ask" else given)

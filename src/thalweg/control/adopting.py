@@ -1,7 +1,7 @@
-"""Placing keys that a table does not know yet with the keys that they arrive with.
+"""Placing keys with the keys that they arrive with, between two decisions.
 
 A table is made from what was seen; keys that come later go by their key group, and most of their
-tuples travel. A new key is better placed where its partners are, as soon as they are known.
+tuples travel. A key is better placed where its partners are, as soon as they are known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from thalweg.control.links import (
     Pairs,
     Tables,
     key_weights,
-    number_of_places,
     places_of,
     positions,
 )
@@ -30,14 +29,15 @@ Flags = npt.NDArray[np.bool_]
 
 
 def adopt(
-    recent: Pairs, tables: Tables, known: Mapping[str, Hashes], alpha: float = 1.1
+    recent: Pairs, tables: Tables, known: Mapping[str, Hashes], alpha: float = 1.3
 ) -> dict[str, RoutingTable] | None:
-    """Place new keys with the partners they arrive with most; None when there is nothing to do.
+    """Place keys with the partners they arrive with most; None when there is nothing to do.
 
-    A key is new when no table has it and ``known`` (sorted hashes, by component) has not either.
-    A partner counts when it is in a table, or is a partition of a source. No place of a component
-    gets more than ``alpha`` times the mean of the ``recent`` tuples through this. All tables of
-    the answer are of the next epoch.
+    Keys in ``known`` (sorted hashes, by component) stay where they are: those that were seen
+    before the tables were made, when only new keys are to be placed; none, when all keys may
+    follow partners that have changed. A partner counts when it is in a table, or is a partition
+    of a source. No place of a component gets more than ``alpha`` times the mean of the ``recent``
+    tuples through this. All tables of the answer are of the next epoch.
     """
     work = _Adopting(dict(tables), known, key_weights(recent), alpha)
     # Readers follow senders first, as tuples do. Twice: a key that was just adopted is a partner.
@@ -62,27 +62,30 @@ class _Adopting:
     alpha: float
 
     def follow(self, component: str, partner: str, counts: PairCounts) -> None:
-        """Place new keys of a component (right) with their partners (left)."""
-        rows = self._new(component, counts.right) & self._placed(partner, counts.left)
+        """Place free keys of a component (right) with their partners (left)."""
+        rows = self._free(component, counts.right) & self._placed(partner, counts.left)
         if not rows.any():
             return
-        places = number_of_places(self.tables)
+        table = self.tables[component]
         keys, at = np.unique(counts.right[rows], return_inverse=True)
-        cells = at * places + places_of(partner, counts.left[rows], self.tables)
-        towards = np.bincount(cells, counts.count[rows], len(keys) * places)
-        target = towards.reshape(len(keys), places).argmax(axis=1)
-        fits = self._fitting(component, keys, target)
-        if fits.any():
-            table = self.tables[component]
+        cells = at * table.places + places_of(partner, counts.left[rows], self.tables)
+        drawn = np.bincount(cells, counts.count[rows], len(keys) * table.places)
+        towards = drawn.reshape(len(keys), table.places)
+        target, own = towards.argmax(axis=1), np.arange(len(keys))
+        better = towards[own, target] > towards[own, table.places_of(keys)]
+        unlisted = ~positions(table.hashes, keys)[1]
+        wanted = better | (unlisted & (target == table.places_of(keys)))
+        chosen = self._fitting(component, keys[wanted], target[wanted])
+        if chosen.any():
+            # Of two entries for one key the later one counts.
             self.tables[component] = table.with_hashes(
-                np.concatenate((table.hashes, keys[fits])),
-                np.concatenate((table.key_places, target[fits])),
+                np.concatenate((table.hashes, keys[wanted][chosen])),
+                np.concatenate((table.key_places, target[wanted][chosen])),
             )
 
-    def _new(self, component: str, hashes: Hashes) -> Flags:
-        none = np.empty(0, np.uint64)
-        in_table = positions(self.tables[component].hashes, hashes)[1]
-        return ~in_table & ~positions(self.known.get(component, none), hashes)[1]
+    def _free(self, component: str, hashes: Hashes) -> Flags:
+        known = self.known.get(component, np.empty(0, np.uint64))
+        return ~positions(known, hashes)[1]
 
     def _placed(self, component: str, hashes: Hashes) -> Flags:
         if component.startswith(SOURCE):
@@ -91,10 +94,10 @@ class _Adopting:
 
     def _fitting(self, component: str, keys: Hashes, target: Places) -> Flags:
         """Say which keys leave their place's balance within bounds; heavy ones come first."""
-        table, (known, counts) = self.tables[component], self.weights[component]
-        loads = np.bincount(table.places_of(known), counts, table.places)
+        table, (seen, counts) = self.tables[component], self.weights[component]
+        loads = np.bincount(table.places_of(seen), counts, table.places)
         most = self.alpha * loads.mean()
-        heavy, now = counts[np.searchsorted(known, keys)], table.places_of(keys)
+        heavy, now = counts[np.searchsorted(seen, keys)], table.places_of(keys)
         fits = np.zeros(len(keys), bool)
         for i in np.argsort(-heavy, kind="stable").tolist():
             if now[i] == target[i] or loads[target[i]] + heavy[i] <= most:

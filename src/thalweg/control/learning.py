@@ -16,10 +16,12 @@ from thalweg.clock import seconds
 from thalweg.control.adopting import adopt
 from thalweg.control.links import KeyBytes, KeyWeights, Link, Observed, Pairs, key_weights
 from thalweg.control.locality import NoChange, Reroute, decide, next_rate
+from thalweg.control.measures import Outlook
 from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
 from thalweg.control.settings import LocalitySettings
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import Hashes
+from thalweg.migration.report import Score
 from thalweg.sketches.pairs import merged
 
 #: Batches that are kept apart, so that the newest of them can be held out.
@@ -147,7 +149,9 @@ class Learner:
         self._known = {name: keys for name, (keys, _) in heat.items()}
         self._clear()
         self._begun = self._adopted = seen.clock
-        return self._rerouting(self.last.tables, seen, heat, self.last.reason)
+        made = self._rerouting(self.last.tables, seen, heat, self.last.reason)
+        before, predicted = score(self.last.present), score(self.last.predicted)
+        return replace(made, before=before, predicted=predicted)
 
     def _adopt(self, seen: Seen, tables: Tables) -> Rerouting | None:
         self._adopted = seen.clock
@@ -188,6 +192,11 @@ class Learner:
         }
         self._recent.clear()
         self._tuples.clear()
+
+
+def score(outlook: Outlook) -> Score:
+    """Give the two numbers that matter of tables that were measured on pairs."""
+    return Score(outlook.locality.overall, outlook.worst)
 
 
 def _tuple_bytes(seen: Seen, link: Link) -> float:

@@ -118,7 +118,7 @@ def _all_pairs(observed: Observed, capacity: int) -> Pairs:
 
 
 def _judged(observed: Observed, tables: Tables, use: LocalitySettings) -> Outlook:
-    """Measure tables on held-out pairs, as they would be after new keys have been adopted."""
+    """Measure tables on held-out pairs, as they would be after unseen keys have been adopted."""
     if use.adopts:
         known = {name: keys for name, (keys, _) in key_weights(observed.fit).items()}
         tables = adopt(observed.held_out, tables, known, use.alpha_adopt) or tables

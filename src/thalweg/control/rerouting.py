@@ -10,6 +10,7 @@ import numpy as np
 
 from thalweg.hashing import Hashes
 from thalweg.migration.plan import Held
+from thalweg.migration.report import Score
 from thalweg.routing.table import RoutingTable
 from thalweg.sketches.pairs import PairCounts, Weights
 
@@ -68,6 +69,9 @@ class Rerouting:
     #: Bytes of state that move with one batch.
     budget: int = 1 << 62
     reason: str = ""
+    #: The present tables, and what is expected of the new ones; None where nobody looked.
+    before: Score | None = None
+    predicted: Score | None = None
 
 
 class Rerouter(Protocol):

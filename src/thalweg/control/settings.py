@@ -28,10 +28,10 @@ class LocalitySettings:
     edges: int = 1_000_000
     #: Pairs kept of each link when statistics are merged.
     capacity: int = 1_000_000
-    #: Whether new keys are placed with their partners between decisions.
+    #: Whether keys are placed with their partners between decisions.
     adopts: bool = True
     #: Most that a place may get through that, against the mean.
-    alpha_adopt: float = 1.1
+    alpha_adopt: float = 1.3
     seed: int = 1
     engine: Engine = "metis"
     #: How places are nested (racks of hosts of processes); None when all are equally far.

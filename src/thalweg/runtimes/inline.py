@@ -18,16 +18,17 @@ import numpy as np
 from thalweg.acking import Roots
 from thalweg.blocks import Block, Origin, Rows, merge
 from thalweg.clock import Clock, SystemClock
+from thalweg.control.rerouting import Rerouter
 from thalweg.errors import UsageError, explain
-from thalweg.events import Progress, RunFinished, RunStarted
+from thalweg.events import Noticed, Progress, RunFinished, RunStarted
 from thalweg.execution import Result, Run
 from thalweg.groupings import LocalOrShuffle
 from thalweg.hashing import KEY_GROUPS
 from thalweg.metrics import Counter, LatencySketch, Snapshot
 from thalweg.ordering import Arrival, interleave, ordered, rejoin, traced
-from thalweg.routing.routers import Router, make_router
-from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.block_tasks import AnyBoltTask
+from thalweg.runtimes.inline_rerouting import Learning, Pairs, Trail
+from thalweg.runtimes.inline_routing import Edge, Owners, make_edges
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
@@ -56,6 +57,8 @@ class Inline:
     ack_timeout: float = 30.0
     #: Seconds to sleep when no source has anything and none says when to ask again.
     idle: float = 0.01
+    #: Decides, after each block of a source, which keys get tasks of their own; None for none.
+    rerouter: Rerouter | None = None
     name: str = "inline"
 
     def __post_init__(self) -> None:
@@ -65,16 +68,6 @@ class Inline:
     def run(self, topology: Topology, run: Run | None = None) -> Result:
         """Run a topology until its sources end or it is told to stop."""
         return _Running(self, topology, run or Run()).run()
-
-
-@dataclass(frozen=True)
-class _Edge:
-    """A stream on its way to one reader."""
-
-    reader: Component
-    index: int
-    input: Input
-    router: Router
 
 
 class _Running:
@@ -91,10 +84,12 @@ class _Running:
         self._ordered = ordered(topology)
         self._latency = LatencySketch()
         self._counters = {c.name: Counter(c.name, c.degree) for c in topology}
-        self._edges = {(c.name, s): self._make_edges(c, s) for c in topology for s in c.outputs}
+        self._edges = make_edges(topology, settings.key_groups)
         self._spouts: dict[str, list[AnySpoutTask]] = {}
         self._bolts: dict[str, list[AnyBoltTask]] = {}
         self._ticks: dict[str, float] = {}
+        self._learning: Learning | None = None
+        self._pairs: Pairs | None = None
 
     # --- begin and end -----------------------------------------------------------------------
 
@@ -102,6 +97,7 @@ class _Running:
         self._start = self._shown = self._clock.now()
         opened: list[AnySpoutTask | AnyBoltTask] = []
         self._make_tasks()
+        self._begin_learning()
         try:
             for component in reversed(self._topology.components):
                 for task in self._tasks(component):
@@ -120,14 +116,6 @@ class _Running:
         self._run.listen(RunFinished(snapshot, stopped))
         return Result(self._topology.name, snapshot, stopped, MappingProxyType(self._tables()))
 
-    def _make_edges(self, producer: Component, stream: str) -> list[_Edge]:
-        edges = []
-        for reader, input_ in self._topology.readers(producer.name, stream):
-            table = RoutingTable.even(reader.degree, self._settings.key_groups)
-            router = make_router(input_.grouping, table)
-            edges.append(_Edge(reader, reader.inputs.index(input_), input_, router))
-        return edges
-
     def _make_tasks(self) -> None:
         settings = self._settings
         maker = TaskMaker(
@@ -142,6 +130,16 @@ class _Running:
             for task in tasks:
                 if isinstance(task, BoltTask):
                     task.settle = self._tracker.settled
+
+    def _begin_learning(self) -> None:
+        settings, rerouter = self._settings, self._settings.rerouter
+        if rerouter is not None:
+            owners = Owners(self._topology, self._edges, self._bolts)
+            self._pairs = Pairs(self._topology, self._edges, settings.seed)
+            self._learning = Learning(rerouter, owners, self._pairs, self._clock, self._notice)
+
+    def _notice(self, text: str) -> None:
+        self._run.listen(Noticed(text))
 
     def _tasks(self, component: Component) -> Sequence[AnySpoutTask | AnyBoltTask]:
         name = component.name
@@ -233,7 +231,10 @@ class _Running:
             inbox: Inbox = {}
             self._deliver([whole.slice(start, start + size)], inbox)
             self._follow(inbox)
-            self._latency.add([time.perf_counter() - begin])
+            took = time.perf_counter() - begin
+            self._latency.add([took])
+            if self._learning is not None:
+                self._learning.after(took, sum(self._counters[name].busy for name in self._bolts))
         if roots:
             self._tracker.unread(roots)
 
@@ -261,11 +262,13 @@ class _Running:
         """Give a block to the tasks of a component, and what they send to its readers."""
         edges = self._edges[input_.component, input_.stream]
         router = next(edge.router for edge in edges if edge.reader is component)
+        trail = self._pairs.arrived(component, input_, block) if self._pairs is not None else ()
+        lineage = component.name in self._traced or bool(trail)
         sent: dict[str, list[Block]] = {}
         parts = list(router.route(block))
         for number, part in parts:
-            for emission in self._run_task(component, input_, number, part):
-                made = _output_block(component, number, part, emission)
+            for emission in self._run_task(component, input_, number, part, lineage):
+                made = _output_block(component, number, part, emission, trail)
                 sent.setdefault(emission.stream, []).append(made)
         for blocks in sent.values():
             self._deliver(blocks, inbox)
@@ -274,15 +277,14 @@ class _Running:
             self._tracker.processed(self._bolts[component.name][number], part)
 
     def _run_task(
-        self, component: Component, input_: Input, number: int, part: Block
+        self, component: Component, input_: Input, number: int, part: Block, lineage: bool
     ) -> list[Emission]:
         task = self._bolts[component.name][number]
-        lineage = component.name in self._traced or part.roots is not None
         counter = self._counters[component.name]
         counter.per_task[number] += len(part)
         task.bind(origin=part.origin, key=input_.key)
         begin = time.perf_counter()
-        emissions = task.process(part, lineage)
+        emissions = task.process(part, lineage or part.roots is not None)
         counter.busy += time.perf_counter() - begin
         counter.emitted += sum(emission.batch.num_rows for emission in emissions)
         return emissions
@@ -290,12 +292,14 @@ class _Running:
     def _deliver(self, blocks: list[Block], inbox: Inbox) -> None:
         """Hand the parts of one output to the readers of its stream."""
         origin = blocks[0].origin
+        if self._pairs is not None:
+            self._pairs.sent(blocks)
         for edge in self._edges[origin.component, origin.stream]:
             for block in self._joined(edge, blocks):
                 inbox.setdefault(edge.reader.name, []).append((edge.index, block))
                 self._tracker.delivered(edge.reader, edge.input, block)
 
-    def _joined(self, edge: _Edge, blocks: list[Block]) -> list[Block]:
+    def _joined(self, edge: Edge, blocks: list[Block]) -> list[Block]:
         """Put the parts of one output together where their order matters."""
         if edge.reader.name not in self._ordered:
             return blocks
@@ -346,7 +350,9 @@ class _Running:
         return tables
 
 
-def _output_block(component: Component, task: int, part: Block, emission: Emission) -> Block:
+def _output_block(
+    component: Component, task: int, part: Block, emission: Emission, trail: Trail
+) -> Block:
     """Make the block of an emission; its rows stem from rows of the part that was processed."""
     origin, parents = Origin(component.name, emission.stream, task), emission.parents
     if parents is None:  # nobody needs to know: let all stem from the last row
@@ -354,14 +360,16 @@ def _output_block(component: Component, task: int, part: Block, emission: Emissi
         serials = np.broadcast_to(part.serials[-1], rows)
         last = np.broadcast_to(np.int64(len(part) - 1), rows)
         return Block(emission.batch, origin, serials, last, None, emission.targets, emission.lists)
+    positions = parents if part.positions is None else part.positions[parents]
     return Block(
         batch=emission.batch,
         origin=origin,
         serials=part.serials[parents],
-        positions=parents if part.positions is None else part.positions[parents],
+        positions=positions,
         roots=_roots(part, parents, emission.whole),
         targets=emission.targets,
         lists=emission.lists,
+        path=() if emission.whole else tuple(level[positions] for level in trail),
     )
 
 

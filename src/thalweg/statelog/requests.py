@@ -5,12 +5,14 @@ Whoever may write the state may ask; no port is open for it.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from thalweg.errors import StateError, UsageError, explain
 from thalweg.statelog.location import Location, MissingObject
 
-_NAME = "requests/places"
+_NAME, _ANSWER = "requests/places", "requests/answer"
 #: Seconds between two looks for a request.
 _EVERY = 1.0
 
@@ -22,10 +24,19 @@ class Request(msgspec.Struct, frozen=True):
     places: int | None = None
     #: Hosts that are to hold no place from now on; None for those it avoids already.
     avoid: tuple[str, ...] | None = None
+    #: Whether to decide now which keys belong together: "if it pays", or "always".
+    reroute: Literal["if it pays", "always"] | None = None
+    #: Names the request, for its answer.
+    id: str = ""
 
     def __post_init__(self) -> None:
         if self.places is not None and self.places < 1:
             raise UsageError(explain("places", expected="at least 1", got=str(self.places)))
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    id: str
+    text: str
 
 
 class Requests:
@@ -54,6 +65,19 @@ class Requests:
         except msgspec.MsgspecError as error:
             text = explain(f"request {_NAME!r} at {self._location}", got=str(error))
             raise StateError(text) from error
+
+    def answer(self, request: Request, text: str) -> None:
+        """Say what came of a request."""
+        self._location.write(_ANSWER, msgspec.json.encode(_Answer(request.id, text)))
+
+    def answer_to(self, request: Request) -> str | None:
+        """Give what came of a request, once it is known."""
+        try:
+            data = self._location.read(_ANSWER).to_pybytes()
+            found = msgspec.json.decode(data, type=_Answer)
+        except (MissingObject, msgspec.MsgspecError):
+            return None
+        return found.text if found.id == request.id else None
 
     def wait_to_be_taken(self) -> bool:
         """Say whether a request has not been taken yet."""

@@ -1,4 +1,4 @@
-"""Places are shared out among hosts by their executors, and stay where they are if that fits."""
+"""Places are shared out among hosts by their cores, and stay where they are if that fits."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_a_host_that_comes_back_carries_its_share_again(
     assert abs(after[gone] - places * cores[gone] / sum(cores.values())) < 1
 
 
-def test_equal_shares_do_not_look_at_executors() -> None:
+def test_equal_shares_do_not_look_at_cores() -> None:
     assert Counter(place_on_hosts("equal", 4, {"a": 7, "b": 1})) == {"a": 2, "b": 2}
-    assert Counter(place_on_hosts("executors", 4, {"a": 3, "b": 1})) == {"a": 3, "b": 1}
+    assert Counter(place_on_hosts("cores", 4, {"a": 3, "b": 1})) == {"a": 3, "b": 1}
 
 
 def test_given_hosts_are_kept_while_they_are_there() -> None:
@@ -69,4 +69,4 @@ def test_as_many_hosts_as_places_must_be_given() -> None:
 
 
 def test_without_hosts_there_is_no_placement() -> None:
-    assert place_on_hosts("executors", 3, {}) == ()
+    assert place_on_hosts("cores", 3, {}) == ()

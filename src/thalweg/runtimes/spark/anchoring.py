@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from thalweg.runtimes.spark.exchange import Anchor, make_anchor, processes
-from thalweg.runtimes.spark.placement import Placing, place_on_hosts
+from thalweg.runtimes.spark.exchange import Anchor, executors, make_anchor, presence
+from thalweg.runtimes.spark.placement import Executor, Placing, place_on_hosts, slots_on_hosts
 
 
 def executors_elsewhere(master: str) -> bool:
@@ -41,8 +40,12 @@ class Anchoring:
     ) -> None:
         self._context, self._placing, self._notice = context, placing, notice
         self._hosts = tuple(before)
-        self._there: frozenset[str] = frozenset()
-        self._avoided: frozenset[str] = frozenset()
+        self._there: tuple[frozenset[str], int] | None = None
+        #: Executors that were there for the last batch; nothing where they are not looked at.
+        self.executors: tuple[Executor, ...] = ()
+        #: Hosts that are to hold no place because somebody said so.
+        self.avoided: frozenset[str] = frozenset()
+        self._leaving: frozenset[str] = frozenset()
         self._anchor: Anchor | None = None
         self._one_host = not executors_elsewhere(context.master or "local")
 
@@ -66,42 +69,39 @@ class Anchoring:
 
     def avoid(self, hosts: Iterable[str]) -> None:
         """Put no place on these hosts from the next batch on, as long as there are others."""
-        self._avoided = frozenset(hosts)
+        self.avoided = frozenset(hosts)
         self.close()
+
+    def leave(self, hosts: Iterable[str]) -> None:
+        """Put no place on these hosts from the next batch on: they are given back after it."""
+        before, self._leaving = self._leaving, frozenset(hosts)
+        if (before ^ self._leaving) & {executor.host for executor in self.executors}:
+            self.close()
 
     def close(self) -> None:
         """Let go of the anchor."""
         if self._anchor is not None:
             with contextlib.suppress(Py4JError):  # the session may be gone
                 self._anchor.drop()
-        self._anchor, self._there = None, frozenset()
+        self._anchor, self._there, self.executors = None, None, ()
 
     def _looked_after(self, places: int) -> Anchor | None:
-        there = processes(self._context)
+        there = presence(self._context)
         if there == self._there and (self._anchor is None or len(self._hosts) == places):
             return self._anchor
         self.close()
-        on_host = executors_on_hosts(there, self._context.getConf().get("spark.driver.host"))
-        if len(on_host) > 1:
-            wanted = {host: n for host, n in on_host.items() if host not in self._avoided}
-            hosts = place_on_hosts(self._placing, places, wanted or on_host, self._hosts)
+        self.executors = executors(self._context)
+        slots = slots_on_hosts(self.executors)
+        if len(slots) > 1:
+            unwanted = self.avoided | self._leaving
+            wanted = {host: n for host, n in slots.items() if host not in unwanted}
+            hosts = place_on_hosts(self._placing, places, wanted or slots, self._hosts)
             if hosts != self._hosts:
                 shares = {host: hosts.count(host) for host in sorted(set(hosts))}
                 self._notice(f"places are on {shares}")
             self._anchor, self._hosts = make_anchor(self._context, hosts), hosts
         self._there = there
         return self._anchor
-
-
-def executors_on_hosts(processes: Iterable[str], driver: str | None) -> dict[str, int]:
-    """Count the executors of each host; one process on the driver's host is the driver.
-
-    >>> executors_on_hosts(["a:1", "b:2", "b:3", "d:4"], driver="d")
-    {'a': 1, 'b': 2}
-    """
-    found = Counter(name.rpartition(":")[0] for name in sorted(processes))
-    found.subtract([driver] if driver is not None and driver in found else [])
-    return {host: count for host, count in found.items() if count > 0}
 
 
 @functools.cache

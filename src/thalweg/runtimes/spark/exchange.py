@@ -305,6 +305,31 @@ def host_of_failure(context: SparkContext) -> str | None:
     return None
 
 
+def shuffled_bytes(context: SparkContext) -> tuple[int, int]:
+    """Give the bytes that all stages so far have read from other hosts, and from their own.
+
+    Spark forgets old stages: to be asked every few jobs, for differences.
+    """
+    spark = context._jsc.sc()
+    spark.listenerBus().waitUntilEmpty()
+    gateway = context._gateway
+    assert gateway is not None  # noqa: S101 (a running context has one)
+    quantiles = gateway.new_array(gateway.jvm.double, 0)
+    tasks = gateway.jvm.java.util.ArrayList()
+    stages = spark.statusStore().stageList(None, False, False, quantiles, tasks)
+    known = _shuffled.setdefault(context, {})
+    for stage in map(stages.apply, range(stages.size())):
+        read = int(stage.shuffleRemoteBytesRead()), int(stage.shuffleLocalBytesRead())
+        known[int(stage.stageId()), int(stage.attemptId())] = read
+    remote, local = (sum(side) for side in zip((0, 0), *known.values(), strict=True))
+    return remote, local
+
+
+_shuffled: WeakKeyDictionary[SparkContext, dict[tuple[int, int], tuple[int, int]]] = (
+    WeakKeyDictionary()
+)
+
+
 def newest_number(session: Any, folder: str) -> int:
     """Give the highest number that is the name of a file in a folder that Hadoop knows, or -1."""
     path = session._jvm.org.apache.hadoop.fs.Path(folder)

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import Rows
-from thalweg.components import Kind
-from thalweg.groupings import Fields
 from thalweg.hashing import Hashes, hash_columns, hash_key
 from thalweg.runtimes.outputs import Emission
-from thalweg.runtimes.spark.planning import Edge, Plan, state_name
+from thalweg.runtimes.pairing import has_movable_keys
+from thalweg.runtimes.spark.planning import Edge, Plan
 from thalweg.topology import Component
 
 
@@ -50,12 +49,7 @@ def is_movable(component: Component, places: int) -> bool:
 
     Its tasks and the places must be the same thing, and a key's hash must tell its task.
     """
-    return (
-        component.kind is Kind.KEYED
-        and component.degree == places
-        and state_name(component, 0) == component.name
-        and all(isinstance(i.grouping, Fields) and not i.grouping.bounds for i in component.inputs)
-    )
+    return component.degree == places and has_movable_keys(component)
 
 
 def ends_at(edge: Edge, movable: frozenset[str]) -> bool:

@@ -9,30 +9,63 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
 from typing import Literal
 
 from thalweg.errors import UsageError, explain
 
-#: Hosts get equal shares, shares by their executors, or the places that were given to them by name.
-Placing = Literal["equal", "executors"] | tuple[str, ...]
+#: Hosts get shares by their cores, equal shares, or the places that were given to them by name.
+Placing = Literal["cores", "equal"] | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Executor:
+    """A process of Spark that runs tasks."""
+
+    id: str
+    host: str
+    #: Tasks that it runs at once: its cores, unless ``spark.task.cpus`` gives a task several.
+    slots: int
+
+
+def typical(slots: Iterable[int]) -> int:
+    """Say how many slots an executor has of which nothing is known, by those of the others.
+
+    >>> typical([4, 4, 1]), typical([])
+    (4, 1)
+    """
+    return max(1, median_low([*slots] or [1]))
+
+
+def slots_on_hosts(executors: Iterable[Executor]) -> dict[str, int]:
+    """Add up the slots of each host.
+
+    >>> slots_on_hosts([Executor("0", "a", 2), Executor("1", "b", 1), Executor("2", "a", 2)])
+    {'a': 4, 'b': 1}
+    """
+    found: Counter[str] = Counter()
+    for executor in executors:
+        found[executor.host] += executor.slots
+    return dict(found)
 
 
 def place_on_hosts(
-    placing: Placing, places: int, executors: Mapping[str, int], before: Sequence[str] = ()
+    placing: Placing, places: int, slots: Mapping[str, int], before: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Decide the host of each place, by the executors of each host and the last choice.
+    """Decide the host of each place, by the slots of each host and the last choice.
 
     A place whose given host is not there goes where there is most room.
     """
-    if not executors:
+    if not slots:
         return ()
     if isinstance(placing, tuple):
         if len(placing) != places:
             text = explain("placement", expected=f"{places} hosts", got=f"{len(placing)}")
             raise UsageError(text)
-        return _filled_up(placing, executors)
-    shares = executors if placing == "executors" else dict.fromkeys(executors, 1)
+        return _filled_up(placing, slots)
+    shares = slots if placing == "cores" else dict.fromkeys(slots, 1)
     return share_out(places, shares, before)
 
 
@@ -52,13 +85,13 @@ def share_out(
     return tuple(waiting.pop(0) if host is None else host for host in chosen)
 
 
-def _filled_up(given: tuple[str, ...], executors: Mapping[str, int]) -> tuple[str, ...]:
-    held = Counter(host for host in given if host in executors)
+def _filled_up(given: tuple[str, ...], slots: Mapping[str, int]) -> tuple[str, ...]:
+    held = Counter(host for host in given if host in slots)
     chosen = []
     for wanted in given:
         host = wanted
-        if wanted not in executors:
-            host = min(executors, key=lambda h: ((held[h] + 1) / max(1, executors[h]), h))
+        if wanted not in slots:
+            host = min(slots, key=lambda h: ((held[h] + 1) / max(1, slots[h]), h))
             held[host] += 1
         chosen.append(host)
     return tuple(chosen)

@@ -49,6 +49,8 @@ class PumpSettings:
                 raise UsageError(explain(name, expected=f"at least {least}", got=str(value)))
 
 
+#: Seconds to wait that mean: not at all.
+_AT_ONCE = 1e-3
 # Rows that a spout is asked for at first.
 _FIRST_ROWS = 16
 
@@ -101,6 +103,8 @@ class Pump:
         self._entries: dict[int, Entry] = {}
         self._tracked: dict[int, list[_Tracked]] = {}
         self._failure: Exception | None = None
+        #: Whether nobody had anything when the spouts were asked last.
+        self.idle = False
         #: How many rows each task is asked for at once: more and more, unless it is slow.
         self._sizes: dict[AnySpoutTask, int] = {}
 
@@ -212,13 +216,14 @@ class Pump:
             if not task.finished:  # it may have ended in answer to an ack
                 given, new = self._ask(task)
                 rows += new
-                idle = 0 if given or task.finished else idle + 1
+                idle = 0 if given or task.finished or _more_at_once(task) else idle + 1
             if task.finished:
                 self._ending.add(_name(task))
             else:
                 turns.append(task)
             if self._clock.now() >= until:
                 break
+        self.idle = idle >= len(turns)
 
     def _ask(self, task: AnySpoutTask) -> tuple[int, int]:
         """Ask a spout once; give how many rows came, and how many of them are new."""
@@ -293,6 +298,11 @@ class Pump:
 
 def _name(task: AnySpoutTask) -> str:
     return task_name(task.component.name, task.context.task)
+
+
+def _more_at_once(task: AnySpoutTask) -> bool:
+    """Say whether a spout that gave nothing has more: it is between two files, say."""
+    return 0 < task.wait_hint() <= _AT_ONCE
 
 
 def _next_size(size: int, took: float, seconds: float) -> int:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from thalweg.control.rerouting import Ends, Rerouter, Seen
+import msgspec
+
+from thalweg.control.learning import Learner, score
+from thalweg.control.links import Link
+from thalweg.control.locality import NoChange, Reroute
+from thalweg.control.measures import outlook
+from thalweg.control.rerouting import Ends, Rerouter, Rerouting, Seen, Tables
 from thalweg.errors import ThalwegError
+from thalweg.events import Event, Noticed, Reconfigured
+from thalweg.migration.report import Report
 from thalweg.runtimes.spark.batches import Done
 from thalweg.runtimes.spark.engine import Engine
 from thalweg.runtimes.spark.notes import Note
@@ -14,13 +25,51 @@ from thalweg.sketches.pairs import PairCounts, merged
 
 #: Pairs of one link of one batch that are looked at.
 _MOST = 1 << 20
+#: Batches that say what is usual.
+_USUAL = 20
+
+
+@dataclass
+class _Underway:
+    """A reconfiguration whose keys are on their way, or have just arrived."""
+
+    wanted: Rerouting
+    steps: int
+    #: Median seconds of the batches before it.
+    usual: float
+    keys: int = 0
+    bytes: int = 0
+    longest: float = 0.0
+
+    def note(self, seen: Seen) -> None:
+        self.keys += seen.moved_keys
+        self.bytes += seen.moved_bytes
+        self.longest = max(self.longest, seen.seconds)
+
+    def report(self, epoch: int, seen: Seen, tables: Tables) -> Report:
+        pairs = {Link(*ends): counts for ends, counts in seen.pairs.items()}
+        return Report(
+            epoch=epoch,
+            reason=self.wanted.reason,
+            keys=self.keys,
+            bytes=self.bytes,
+            steps=self.steps,
+            pause=max(0.0, self.longest - self.usual),
+            before=self.wanted.before,
+            predicted=self.wanted.predicted,
+            after=score(outlook(pairs, tables)) if pairs else None,
+        )
 
 
 class Learning:
     """Stands between the batches and a rerouter."""
 
-    def __init__(self, engine: Engine, rerouter: Rerouter, notice: Callable[[str], None]) -> None:
-        self._engine, self._rerouter, self._notice = engine, rerouter, notice
+    def __init__(self, engine: Engine, rerouter: Rerouter, listen: Callable[[Event], None]) -> None:
+        self._engine, self._rerouter, self._listen = engine, rerouter, listen
+        self._seconds: deque[float] = deque(maxlen=_USUAL)
+        self._underway: _Underway | None = None
+        #: The last decision when somebody asked for another, and who wants to know it.
+        self._waits: tuple[Reroute | NoChange | None, Callable[[str], None]] | None = None
         engine.batches.sampling = rerouter.sampling
 
     def after(self, done: Done) -> None:
@@ -28,16 +77,49 @@ class Learning:
         engine = self._engine
         tabled = engine.batches.tabled
         moving = tabled is not None and tabled.pending
-        decided = self._rerouter.after(self._seen(done, moving), engine.tables())
+        seen, tables = self._seen(done, moving), engine.tables()
+        self._follow(done.manifest.epoch, seen, tables)
+        decided = self._rerouter.after(seen, tables)
+        self._answer()
         engine.batches.sampling = self._rerouter.sampling
         if decided is None or moving:
             return
         try:
-            engine.reroute(decided)
+            plan = engine.reroute(decided)
         except ThalwegError as error:
-            self._notice(f"keys stay where they are: {error}")
+            self._listen(Noticed(f"keys stay where they are: {error}"))
             return
-        self._notice(f"rerouting: {decided.reason}" if decided.reason else "rerouting")
+        usual = statistics.median(self._seconds) if self._seconds else seen.seconds
+        self._underway = _Underway(decided, plan.steps, usual)
+
+    def ask(self, always: bool, answer: Callable[[str], None]) -> bool:
+        """Let the rerouter decide after the next batch; False when it is not one to be asked."""
+        if not isinstance(self._rerouter, Learner):
+            return False
+        self._rerouter.ask(always)
+        self._waits = self._rerouter.last, answer
+        return True
+
+    def _answer(self) -> None:
+        """Tell who has asked what was decided."""
+        if self._waits is None or not isinstance(self._rerouter, Learner):
+            return
+        before, answer = self._waits
+        last = self._rerouter.last
+        if last is not None and last is not before:
+            self._waits = None
+            answer(f"{'rerouting' if isinstance(last, Reroute) else 'no change'}: {last.reason}")
+
+    def _follow(self, epoch: int, seen: Seen, tables: Tables) -> None:
+        """Add a batch to the report, or give it with the first batch behind the last step."""
+        if self._underway is None:
+            self._seconds.append(seen.seconds)
+        elif seen.moving or seen.moved_keys or not seen.pairs:
+            self._underway.note(seen)
+        else:
+            report = self._underway.report(epoch, seen, tables)
+            self._underway = None
+            self._listen(Reconfigured(report.text(), msgspec.to_builtins(report)))
 
     def _seen(self, done: Done, moving: bool) -> Seen:
         notes, manifest = done.notes, done.manifest

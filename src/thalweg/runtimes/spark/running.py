@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from thalweg.connectors.frames import SparkSource
+from thalweg.control.learning import Learner
 from thalweg.errors import ComponentError, SchemaError, ThalwegError
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import Result, Run
@@ -34,7 +35,7 @@ from thalweg.runtimes.spark.totals import Totals
 from thalweg.statelog.delivered import read_mark, write_mark
 from thalweg.statelog.location import Location
 from thalweg.statelog.objects import CorruptRun
-from thalweg.statelog.requests import Requests
+from thalweg.statelog.requests import Request, Requests
 from thalweg.topology import Topology
 
 _LONGEST_SLEEP = 0.1
@@ -93,8 +94,9 @@ class _Running:
         greet(self._context, self.location, self._plan.places)
         self._log = SegmentLog(self.location)
         self._engine.begin(self._log, self._pool)
-        rerouter = self._settings.rerouter
-        self._learning = Learning(self._engine, rerouter, self._notice) if rerouter else None
+        locality = self._settings.locality
+        rerouter = self._settings.rerouter or (Learner(locality) if locality else None)
+        self._learning = Learning(self._engine, rerouter, self._run.listen) if rerouter else None
         self._elastic = elastic(self._settings, self._context, self._engine.anchoring, self._notice)
         maker = TaskMaker(
             self._plan.topology,
@@ -197,7 +199,7 @@ class _Running:
                     return True
             if self._fire_ticks():
                 continue
-            if self._settings.trigger == AVAILABLE_NOW and self._frames.ended:
+            if self._settings.trigger == AVAILABLE_NOW and self._frames.ended and self._pump.idle:
                 return False
             self._wait()
         return False
@@ -212,12 +214,25 @@ class _Running:
         if request is None:
             return
         with self._lock:
+            if request.reroute is not None:
+                self._reroute(request)
             if request.avoid is not None:
                 self._engine.anchoring.avoid(request.avoid)
             if request.places is None or request.places == self._plan.places:
                 return
             if self._engine.rebalance(request.places):
                 self._totals.use(self._plan)
+
+    def _reroute(self, request: Request) -> None:
+        """Let the learner decide after the next batch, and answer then."""
+        if self._learning is not None and self._learning.ask(
+            request.reroute == "always", lambda text: self._requests.answer(request, text)
+        ):
+            return
+        hint = "start it with --locality ask, or auto"
+        self._requests.answer(
+            request, f"this run does not learn which keys belong together; {hint}"
+        )
 
     def _run_entry(self, entry: Entry) -> None:
         hit("after segment")

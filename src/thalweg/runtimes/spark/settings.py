@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from thalweg.clock import Clock, WallClock, seconds
+from thalweg.control.learning import Locality
 from thalweg.control.rerouting import Rerouter
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
@@ -47,6 +48,8 @@ class SparkSettings:
     executors: Executors = "fixed"
     #: Decides which keys get places of their own; None for none.
     rerouter: Rerouter | None = None
+    #: Learns which keys occur together, and brings them to the same place; None for no such thing.
+    locality: Locality | None = None
     clock: Clock = field(default_factory=WallClock)
     seed: int = 0
     key_groups: int = KEY_GROUPS
