@@ -12,6 +12,7 @@ import pytest
 
 import thalweg as tw
 from sparksession import spark_session
+from stateplaces import check_owners
 from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
 from thalweg.hashing import hash_key
 from thalweg.routing.table import RoutingTable
@@ -20,9 +21,6 @@ from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.sketches.pairs import PairCounts
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifests
-from thalweg.statelog.owners import Owners
-from thalweg.statelog.parts import hashes_of, merge
-from thalweg.statelog.reading import Version, tables_of
 from thalweg.statelog.requests import Request, Requests
 from thalweg.testing import ABORT, ManualClock, source
 
@@ -101,21 +99,6 @@ def runtime(state: Path, rerouter: Any, places: int = 3, **options: Any) -> tw.S
         limits=Limits(runs=3, versions=4),
         **options,
     )
-
-
-def check_owners(state: Path) -> None:
-    """Every key has its state at the place that the tables say, and nowhere else."""
-    location = Location.of(state)
-    manifest = Manifests(location).latest()
-    assert manifest is not None
-    version, tables = Version(location, manifest), tables_of(location, manifest)
-    assert tables
-    owners = Owners(manifest.topology, manifest.places, manifest.key_groups, tables)
-    for name in KEYS:
-        for place, refs in enumerate(manifest.runs):
-            if not any(ref.shared for ref in refs):
-                held = merge(version._parts(name, refs), oldest=True)
-                assert owners.at_place(name, place)(hashes_of(held)).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -210,4 +193,4 @@ def test_a_tuple_is_sent_once_where_its_keys_share_a_place(tmp_path: Path, rerou
     if rerouter is None:
         assert ROWS < sent < 2 * ROWS  # by hash, one in three finds both its keys at one place
     else:
-        assert sent < ROWS + 30  # all but the first batch
+        assert sent < ROWS + 60  # all but the first batch, which has fewer than twice 30 tuples

@@ -8,6 +8,7 @@ from typing import Any
 from thalweg.bench import (
     inline_wordcount,
     locality_cluster,
+    locality_moves,
     locality_real,
     spark_cluster,
     spark_floor,
@@ -24,6 +25,7 @@ BENCHES: dict[str, Bench] = {
     "locality-cluster": locality_cluster.locality_cluster,
     "locality-local": locality_cluster.locality_local,
     "locality-real": locality_real.locality_real,
+    "locality-moves": locality_moves.locality_moves,
     "spark-cluster": spark_cluster.spark_cluster,
     "spark-floor": spark_floor.spark_floor,
     "spark-growth": spark_growth.spark_growth,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from thalweg import __version__
-from thalweg.cli import benches, describing, output, rebalancing, state, submitting
+from thalweg.cli import analyzing, benches, describing, output, rebalancing, state, submitting
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import load
 from thalweg.cli.running import run_topology
@@ -151,6 +151,28 @@ def bench(
             benches.list_benches()
         else:
             benches.run_bench(name, json, quick, context.args)
+
+
+@app.command()
+@with_options(analyzing.AnalyzeOptions, "how")
+def analyze(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA", help="Files, a folder or a pattern: CSV, TSV, JSON lines, Parquet."
+        ),
+    ],
+    keys: Annotated[
+        str,
+        typer.Option(metavar="K1,K2[,K3]", help="Key fields in the order of the stream; K1:int."),
+    ],
+    debug: Debug = False,
+    *,
+    how: analyzing.AnalyzeOptions,
+) -> None:
+    """Report which locality routing by table could reach on data, and write such a table."""
+    with reported(debug):
+        analyzing.analyze(data, keys, how)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from thalweg.control.settings import LocalitySettings
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import Hashes
 from thalweg.migration.report import Score
+from thalweg.routing.table import united
 from thalweg.sketches.pairs import merged
 
 #: Batches that are kept apart, so that the newest of them can be held out.
@@ -161,7 +162,7 @@ class Learner:
         made = adopt(new, tables, self._known, self._settings.deciding.alpha_adopt)
         heat = key_weights(new)
         for name, (keys, _) in heat.items():
-            self._known[name] = np.union1d(self._known.get(name, keys[:0]), keys)
+            self._known[name] = united(self._known.get(name, keys[:0]), keys)
         if made is None:
             return None
         placed = sum(len(made[name].hashes) - len(tables[name].hashes) for name in made)

@@ -11,7 +11,7 @@ import numpy as np
 from thalweg.hashing import Hashes
 from thalweg.migration.plan import Held
 from thalweg.migration.report import Score
-from thalweg.routing.table import RoutingTable
+from thalweg.routing.table import RoutingTable, is_in, united
 from thalweg.sketches.pairs import PairCounts, Weights
 
 #: Both ends of a link: a keyed component, its sibling, or ``@source``; and a keyed component.
@@ -54,8 +54,8 @@ class Cost:
 
     def held(self, old: RoutingTable, new: RoutingTable) -> Held:
         """Say what the keys hold that either table singles out, as far as it is known."""
-        hashes = np.union1d(old.hashes, new.hashes)
-        heat, there = np.zeros(len(hashes)), np.isin(self.hashes, hashes)
+        hashes = united(old.hashes, new.hashes)
+        heat, there = np.zeros(len(hashes)), is_in(self.hashes, hashes)
         heat[np.searchsorted(hashes, self.hashes[there])] = self.heat[there]
         return Held(hashes, np.full(len(hashes), max(1, round(self.size))), heat)
 

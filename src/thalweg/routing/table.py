@@ -26,6 +26,23 @@ from thalweg.keys import Key
 Places = npt.NDArray[np.int64]
 
 
+def united(a: Hashes, b: Hashes) -> Hashes:
+    """Give the hashes that are in either, ascending.
+
+    By sorting: NumPy's own union takes many times as long on a million hashes.
+    """
+    both = np.sort(np.concatenate((a, b)))
+    return both[np.append(True, both[1:] != both[:-1])] if len(both) else both
+
+
+def is_in(hashes: Hashes, ascending: Hashes) -> npt.NDArray[np.bool_]:
+    """Say of each hash whether it is among the ascending ones."""
+    if not len(ascending):
+        return np.zeros(len(hashes), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(ascending, hashes), len(ascending) - 1)
+    return ascending[at] == hashes
+
+
 @dataclass(frozen=True, eq=False)
 class RoutingTable:
     """Immutable; a new epoch is a new table."""

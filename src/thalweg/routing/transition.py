@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from thalweg.errors import StateError, explain
 from thalweg.hashing import Hashes, key_groups
-from thalweg.routing.table import Places, RoutingTable
+from thalweg.routing.table import Places, RoutingTable, united
 
 #: In place of a place: that of the key's group.
 BY_GROUP = -1
@@ -84,7 +84,7 @@ class Transition:
         """
         components = {}
         for name in new:
-            hashes = np.union1d(old[name].hashes, new[name].hashes)
+            hashes = united(old[name].hashes, new[name].hashes)
             when = np.zeros(len(hashes), dtype=np.int64)
             for number, moved in enumerate(steps, start=1):
                 when[np.searchsorted(hashes, moved.get(name, hashes[:0]))] = number

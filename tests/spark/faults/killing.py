@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,12 +54,17 @@ def start(job: Job, *launcher: str) -> int:
     return done.returncode
 
 
-def run_until_done(job: Job) -> int:
-    """Start the program again and again until nobody kills it; gives how often it was killed."""
+def run_until_done(job: Job, look: Callable[[], None] = lambda: None) -> int:
+    """Start the program again and again until nobody kills it; gives how often it was killed.
+
+    After each time ``look`` has a look at what is there.
+    """
     kills = 0
     while (code := start(job)) != 0:
         assert code == KILLED, Path(job.folder, "log").read_text()[-5000:]
         kills += 1
+        look()
+    look()
     return kills
 
 

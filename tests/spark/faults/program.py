@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 
 import thalweg as tw
+from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
 from thalweg.runtimes.spark.limits import Limits, Retries
 from thalweg.runtimes.spark.pump import PumpSettings
 
@@ -41,6 +43,10 @@ class Job:
     versions: int = 4
     #: Name of a failure that waits: it goes on when the sink is given something after it.
     release: str = ""
+    #: Seed of places that keys get at random, again and again; None for keys that stay.
+    reroute: int | None = None
+    #: Bytes of state that move with one batch; each key has ten.
+    budget: int = 100
 
 
 def row(n: int) -> tuple[int, str, str]:
@@ -62,6 +68,28 @@ def build(job: Job) -> tw.Flow:
     tallied.sink("kept", tw.to_table(folder / "kept"))
     rows.key_by("word").scan(0, link, into="value").sink("out", tw.call(writer(job)))
     return flow
+
+
+class Wandering:
+    """Gives keys places at random whenever none is on its way; the epoch says which."""
+
+    sampling = 0.0
+
+    def __init__(self, seed: int, budget: int) -> None:
+        self.seed, self.budget = seed, budget
+
+    def after(self, seen: Seen, tables: Tables) -> Rerouting | None:
+        """Take some keys of each component, and give each any place; others go back."""
+        if seen.moving:
+            return None
+        new = {}
+        for name, table in tables.items():
+            rng = random.Random(f"{self.seed}/{name}/{table.epoch}")
+            _, words, tags = zip(*map(row, range(200)), strict=True)
+            keys = sorted(set(tags if name == "by_tag" else words))
+            chosen = rng.sample(keys, rng.randint(len(keys) // 2, len(keys)))
+            new[name] = table.with_keys({key: rng.randrange(table.places) for key in chosen})
+        return Rerouting(new, {name: Cost(size=10.0) for name in new}, self.budget)
 
 
 def source(job: Job) -> Any:
@@ -102,6 +130,7 @@ def runtime(job: Job, session: Any = None) -> tw.Spark:
         limits=Limits(runs=job.runs, versions=job.versions),
         retries=Retries(backoff=0.01),
         shorten=False,  # three stages, so that there is something between them
+        rerouter=None if job.reroute is None else Wandering(job.reroute, job.budget),
     )
 
 
