@@ -1,4 +1,4 @@
-"""The replay of real data, on data that was made: drift, new keys, and what each way makes of it."""
+"""The replay of real data, on data that was made: drift and new keys."""
 
 from __future__ import annotations
 

@@ -61,11 +61,13 @@ def test_an_unknown_field_names_those_that_exist() -> None:
         ('{"format": "other", "places": 1, "fields": {}}', "expected format 'thalweg-table-1'"),
         ('{"format": "thalweg-table-1", "places": 0, "fields": {}}', "at least one place"),
         (
-            '{"format": "thalweg-table-1", "places": 2, "fields": {"k": {"keys": [1], "places": []}}}',
+            '{"format": "thalweg-table-1", "places": 2,'
+            ' "fields": {"k": {"keys": [1], "places": []}}}',
             "a place for each key of 'k', got 1 keys and 0 places",
         ),
         (
-            '{"format": "thalweg-table-1", "places": 2, "fields": {"k": {"keys": [1], "places": [2]}}}',
+            '{"format": "thalweg-table-1", "places": 2,'
+            ' "fields": {"k": {"keys": [1], "places": [2]}}}',
             "places from 0 to 1 for 'k', got 2",
         ),
         (

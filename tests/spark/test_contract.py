@@ -35,6 +35,8 @@ from thalweg.runtimes.spark.exchange import (
     processes,
     remove_shuffles,
     run_at,
+    shuffled_bytes,
+    side_by_side,
 )
 
 WATCHDOG = 60.0
@@ -221,3 +223,39 @@ def test_the_newest_number_in_a_folder_is_found(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert newest_number(spark_session(), str(tmp_path)) == 11
     assert newest_number(spark_session(), str(tmp_path / "none")) == -1
+
+
+# --- lanes side by side ---------------------------------------------------------------------------
+
+
+def test_lanes_side_by_side_have_all_partitions_in_their_order(context: Any) -> None:
+    one, other = descriptors(context, [b"a", b"b"], 2), descriptors(context, [b"c"], 1)
+    both = side_by_side([one, other])
+    assert both.partitions == 3
+    assert collect(run_at(both, numbered)) == [b"0a", b"1b", b"2c"]
+
+
+def numbered(place: int, payloads: Iterable[Any]) -> Iterator[bytes]:
+    for payload in payloads:
+        yield f"{place}".encode() + bytes(payload)
+
+
+def test_a_dataframe_and_descriptors_go_side_by_side(context: Any) -> None:
+    frame = spark_session().range(0, 10, 1, 2)
+    both = side_by_side([arrow_batches(frame), descriptors(context, [b"order"], 1)])
+    assert both.partitions == 3
+    assert collect(run_at(both, as_they_are))[-1] == b"order"
+
+
+def test_the_bytes_of_exchanges_are_told(context: Any) -> None:
+    before = shuffled_bytes(context)
+    lane = exchange(run_at(descriptors(context, [b"x" * 10_000], 1), to_one), 2)
+    assert collect(run_at(lane, as_they_are)) == [b"x" * 10_000]
+    remote, local = (now - then for now, then in zip(shuffled_bytes(context), before, strict=True))
+    assert remote == 0
+    assert local > 0
+
+
+def to_one(_place: int, payloads: Iterable[Any]) -> Iterator[bytes]:
+    for payload in payloads:
+        yield from (address(1), bytes(payload))

@@ -107,7 +107,7 @@ def test_results_are_those_of_a_run_whose_keys_never_moved(tmp_path: Path, seed:
     result = chaining(WORDS).run(on=runtime(tmp_path, rerouter))
     assert (result.table("counts"), result.table("chain")) == undisturbed(WORDS)
     assert sum(seen.moved_keys for seen in rerouter.seen) > 100
-    check_owners(tmp_path)
+    assert check_owners(tmp_path).tables
 
 
 def test_a_budget_spreads_the_moves_over_batches(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_budget_spreads_the_moves_over_batches(tmp_path: Path) -> None:
     assert (result.table("counts"), result.table("chain")) == undisturbed(WORDS)
     assert max(seen.moved_keys for seen in rerouter.seen) <= 4
     assert any(seen.moving for seen in rerouter.seen)
-    check_owners(tmp_path)
+    assert check_owners(tmp_path).tables
 
 
 def test_pairs_are_counted_whoever_passes_the_tuples_on(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_run_that_was_interrupted_goes_on_with_its_tables(tmp_path: Path, plac
     result = chaining(WORDS).run(on=runtime(tmp_path, None, places))
     assert (result.table("counts"), result.table("chain")) == undisturbed(WORDS)
     assert is_moving(tmp_path) is False
-    check_owners(tmp_path)
+    assert check_owners(tmp_path).tables
 
 
 def test_places_may_change_in_number_between_moves(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_places_may_change_in_number_between_moves(tmp_path: Path) -> None:
     clock, rerouter = ManualClock(), Both(11, 60)
     result = chaining(WORDS).run(on=runtime(tmp_path, rerouter, clock=clock))
     assert (result.table("counts"), result.table("chain")) == undisturbed(WORDS)
-    check_owners(tmp_path)
+    assert check_owners(tmp_path).tables
 
 
 def is_moving(state: Path) -> bool | None:

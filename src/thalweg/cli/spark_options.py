@@ -65,6 +65,10 @@ class SparkOptions:
             help="Spark: elastic asks the cluster for as many executors as the places need.",
         ),
     ] = None
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Spark: begin with the places of thalweg analyze."),
+    ] = None
     locality: Annotated[
         str | None,
         typer.Option(
@@ -101,6 +105,7 @@ class SparkOptions:
             trigger=self.trigger,
             checkpoint=f"{folder}/offsets" if folder else None,
             state=self.state or (f"{folder}/state" if folder else None),
+            table=self.table,
             locality=_locality(self.locality),
             executors=cast("Executors", self.executors or "fixed"),
             config={AUTHENTICATE: "false"} if self.insecure else {},

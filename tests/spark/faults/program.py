@@ -128,7 +128,7 @@ def runtime(job: Job, session: Any = None) -> tw.Spark:
         state=f"{job.folder}/state",
         pump=PumpSettings(rows=job.batch, block_rows=job.batch, seconds=60.0),
         limits=Limits(runs=job.runs, versions=job.versions),
-        retries=Retries(backoff=0.01),
+        retries=Retries(attempts=10, backoff=0.01),  # several kills may meet in one batch
         shorten=False,  # three stages, so that there is something between them
         rerouter=None if job.reroute is None else Wandering(job.reroute, job.budget),
     )

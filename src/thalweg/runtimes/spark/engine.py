@@ -13,6 +13,7 @@ from thalweg.errors import ThalwegError, UsageError, explain
 from thalweg.migration.plan import Plan as MovePlan
 from thalweg.migration.plan import plan_moves
 from thalweg.routing.table import RoutingTable
+from thalweg.routing.table_file import read_table_file
 from thalweg.routing.transition import Transition
 from thalweg.runtimes.spark.anchoring import Anchoring
 from thalweg.runtimes.spark.batches import Batches
@@ -78,6 +79,8 @@ class Engine:
             adopt=self.housekeeping.adopt,
         )
         self._use(tabled)
+        if self._settings.table is not None:
+            self._read_table(self._settings.table)
 
     def rebalance(self, places: int) -> bool:
         """Go on with another number of places, between two batches; False when state cannot move.
@@ -126,6 +129,26 @@ class Engine:
         hit("after tables")
         self._use(Tabled.send(self._context, ref, transition))
         return plan
+
+    def _read_table(self, path: str) -> None:
+        """Begin with the places that a file has for keys; a state that knows better goes on so."""
+        if self.batches.tabled is not None:
+            self._notice(f"the state has places for single keys already; {path} is not used")
+            return
+        file, places = read_table_file(path), self.plan.places
+        if file.places != places:
+            hint = f"run with --places {file.places}, or analyze for {places}"
+            got = f"{file.places}"
+            raise UsageError(explain(f"table file {path!r}", "", f"{places} places", got, hint))
+        found = {}
+        for name in sorted(self.batches.program.links.movable):
+            key = self._topology.component(name).inputs[0].key
+            if len(key) == 1 and key[0] in file.fields:
+                found[name] = file.table(key[0], self._settings.key_groups)
+        if not found:
+            expected = f"a field that a keyed component has as its key, of {sorted(file.fields)}"
+            raise UsageError(explain(f"table file {path!r}", "", expected, "none in the topology"))
+        self.reroute(Rerouting(found))
 
     def tables(self) -> dict[str, RoutingTable]:
         """Give the routing tables of the components whose keys may have places of their own."""

@@ -48,6 +48,8 @@ class SparkSettings:
     executors: Executors = "fixed"
     #: Decides which keys get places of their own; None for none.
     rerouter: Rerouter | None = None
+    #: A file with places for single keys, as thalweg analyze writes it; for a state without such.
+    table: str | None = None
     #: Learns which keys occur together, and brings them to the same place; None for no such thing.
     locality: Locality | None = None
     clock: Clock = field(default_factory=WallClock)

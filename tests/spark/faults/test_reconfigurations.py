@@ -1,0 +1,146 @@
+"""Keys are given other places, and something is killed meanwhile: all keys move, or none has."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from killing import arm, check, failures, run_until_done, tables_of
+from program import Job, run
+
+from sparksession import spark_session
+from stateplaces import check_owners
+from thalweg.routing.table import RoutingTable
+from thalweg.statelog import Location, Manifests, needed
+from thalweg.statelog.tables import TablesRef, load_tables
+
+SEED = 5
+#: Moments at which something is killed three times, and how often at least they are passed.
+DRIVER = {
+    "before the commit": {"after tables": 7, "after moves": 20},
+    "at the commit": {"before manifest": 12, "after manifest": 12},
+}
+WORKER = {"after moves": 20, "before objects": 30, "after objects": 30}
+EXECUTOR = {"after moves": 20, "after objects": 30}
+#: Drivers at a time: one that starts does not keep two cores busy.
+AT_ONCE = 2
+CONFIG = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+}
+Finished = dict[str, tuple[Job, Future[int]]]
+
+
+def armed(points: dict[str, int], action: str) -> dict[str, list[int]]:
+    """Choose when something happens at each of these moments, from the second time on."""
+    return {
+        f"{point}={action}": sorted(random.Random(f"{SEED}/{point}").sample(range(2, most), 3))
+        for point, most in points.items()
+    }
+
+
+def arm_at(job: Job, moments: dict[str, list[int]]) -> set[str]:
+    """Arm failpoints; gives the names of what will have happened."""
+    arm(job, *(f"{line}@{','.join(map(str, counts))}" for line, counts in moments.items()))
+    return {
+        f"{point} {count}: {action}"
+        for (point, _, action), counts in ((k.partition("="), v) for k, v in moments.items())
+        for count in counts
+    }
+
+
+# --- what must hold whenever nobody writes -------------------------------------------------------
+
+
+def look_at(job: Job) -> None:
+    """State is where the newest version says, and each version is one step from the last."""
+    check_owners(Path(job.folder, "state"))
+    location = Location.of(f"{job.folder}/state")
+    manifests = Manifests(location)
+    last = manifests.latest()
+    assert last is not None
+    for after, before in pairwise([last, *manifests.older(last.version)]):
+        assert after.version == before.version + 1
+        assert after.epoch == before.epoch + (after.tables != before.tables)
+        check_follows(location, before.tables, after.tables)
+    passed = Path(job.folder, "failpoints", "after manifest")
+    assert not passed.exists() or last.version == passed.stat().st_size
+
+
+def check_follows(location: Location, old: TablesRef | None, new: TablesRef | None) -> None:
+    """Tables are followed by themselves, a step further, or by others that begin as they end."""
+    if new is None or (old is not None and new.name == old.name):
+        assert new is None or (old and new.step == min(old.step + 1, old.steps))
+        return
+    assert old is None or old.step == old.steps, "keys are still on their way"
+    assert new.step == min(1, new.steps)
+    ended = {} if old is None else load_tables(location, old).tables(old.step)
+    for name, begun in load_tables(location, new).tables(0).items():
+        before = ended.get(name) or RoutingTable.even(begun.places, len(begun.groups))
+        hashes = np.union1d(before.hashes, begun.hashes)
+        assert (before.places_of(hashes) == begun.places_of(hashes)).all()
+
+
+def check_tidy(job: Job) -> None:
+    """Little is left that no version names; the next driver deletes that, and changes nothing."""
+    location = Location.of(f"{job.folder}/state")
+    assert len(unneeded(location, "tables")) <= 2  # of the last driver that was killed, of the end
+    check(job, run(job, spark_session()))
+    assert not any(unneeded(location, folder) for folder in ("tables", "runs", "staged"))
+    assert len(list(location.names("manifests"))) <= job.versions
+
+
+def unneeded(location: Location, folder: str) -> set[str]:
+    manifests = Manifests(location)
+    last = manifests.latest()
+    assert last is not None
+    named = needed([last, *manifests.older(last.version)])
+    return {f"{folder}/{name}" for name in location.names(folder)} - named
+
+
+# --- drivers -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def finished(java: str, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Let all drivers be killed, by what happens to them: a job, and how often it was killed."""
+    found: Finished = {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for name, points in DRIVER.items():
+            folder = tmp_path_factory.mktemp("killed")
+            job = wandering(folder, java=java)
+            arm_at(job, armed(points, "kill driver"))
+            found[name] = job, pool.submit(run_until_done, job, lambda job=job: look_at(job))
+    return found
+
+
+def wandering(folder: Path, **options: object) -> Job:
+    return Job(folder=str(folder), rows=360, batch=30, places=3, reroute=SEED, **options)
+
+
+@pytest.mark.parametrize("name", DRIVER)
+def test_a_driver_killed_while_keys_move_goes_on_with_old_or_new_places(
+    name: str, finished: Finished
+) -> None:
+    job, kills = finished[name]
+    assert kills.result() >= 3
+    assert failures(job) == arm_at(job, armed(DRIVER[name], "kill driver"))
+    check(job, tables_of(job))
+    check_tidy(job)
+
+
+# --- workers -------------------------------------------------------------------------------------
+
+
+def test_a_worker_killed_while_keys_move_makes_the_batch_move_them_again(failing: Path) -> None:
+    job = wandering(failing)
+    expected = arm_at(job, armed(WORKER, "kill"))
+    check(job, run(job, spark_session()))
+    assert failures(job) == expected
+    look_at(job)
+    check_tidy(job)
