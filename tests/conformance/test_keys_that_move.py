@@ -33,7 +33,7 @@ def test_case(name: str) -> None:
     case, made = BY_NAME[name], []
 
     def moving(inputs: Inputs) -> Anywhere:
-        made.append(Anywhere(inputs, 3, groups=False, budget=30))
+        made.append(Anywhere(inputs, 3, groups=False))
         return made[0]
 
     assert not case.needs & NOT_ON_SPARK

@@ -80,11 +80,11 @@ class Housekeeping:
 
     def begin(self, manifest: Manifest) -> None:
         """Look at what earlier runs have left, and delete what no retained manifest names."""
-        older = self._manifests.older(manifest.version)
-        kept = [found for _, found in zip(range(self._limits.versions - 1), older, strict=False)]
+        older = list(self._manifests.older(manifest.version))
+        kept, dropped = older[: self._limits.versions - 1], older[self._limits.versions - 1 :]
         self._retained = [*reversed(kept), *([manifest] if manifest.version else [])]
         names = [f"{folder}/{name}" for folder in _FOLDERS for name in self._location.names(folder)]
-        self._delete(garbage(names, self._retained), [])
+        self._delete(garbage(names, self._retained), [old.version for old in reversed(dropped)])
 
     def adopt(self, runs: list[list[RunRef]]) -> list[list[RunRef]]:
         """Put merged runs, if there are any by now, in the place of those they were made of."""
@@ -134,12 +134,16 @@ class Housekeeping:
         limits = CompactionLimits(max_runs=self._limits.runs)
         merges = [Merging(place, merge) for place, merge in plan_all(manifest.runs, limits)]
         if merges:
-            self._merging = self._thread.submit(self._run_merges, merges, manifest.clock)
+            # The step of these very runs: keys that came with it are not of others any more.
+            tabled = self.tabled  # STALE
+            self._merging = self._thread.submit(self._run_merges, merges, tabled, manifest.clock)
 
-    def _run_merges(self, merges: list[Merging], clock: float) -> list[Merged]:
+    def _run_merges(
+        self, merges: list[Merging], tabled: Tabled | None, clock: float
+    ) -> list[Merged]:
         payloads = [msgspec.msgpack.encode(merging) for merging in merges]
         rdd = descriptors(self._context, payloads, len(payloads))
-        merged = run_at(rdd, partial(run_merges, self._shipped, self.tabled, clock))
+        merged = run_at(rdd, partial(run_merges, self._shipped, tabled, clock))
         return [msgspec.msgpack.decode(data, type=Merged) for data in collect(merged)]
 
 
