@@ -5,18 +5,19 @@ from __future__ import annotations
 import random
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from killing import arm, check, failures, run_until_done, tables_of
-from program import Job, row, run, runtime
+from program import Job, build, row, run, runtime
 
 import thalweg as tw
 from sparksession import spark_session
 from stateplaces import check_owners
+from thalweg.events import Event, Progress
 from thalweg.routing.table import RoutingTable
 from thalweg.statelog import Location, Manifests, needed
 from thalweg.statelog.tables import TablesRef, load_tables
@@ -154,14 +155,28 @@ def test_a_worker_killed_while_keys_move_makes_the_batch_move_them_again(failing
 # --- places that change in number ----------------------------------------------------------------
 
 
+#: As long as runs are not merged, places share them.
+UNMERGED = "during compaction=kill@1,4,7"
+
+
 def test_keys_move_on_while_runs_are_still_shared(failing: Path) -> None:
-    job = replace(wandering(failing), places=2)
-    run(replace(job, rows=120), spark_session())
-    arm(job, "during compaction=kill@1,4,7")  # as long as they are not merged, places share runs
-    spread = replace(job, places=3)
-    check(spread, run(spread, spark_session()))
+    job = wandering(failing)
+    run_some(build(job).build(), replace(job, places=2))
+    arm(job, UNMERGED)
+    check(job, run(job, spark_session()))
     assert len(failures(job)) == 3
-    look_at(spread)
+    look_at(job)
+
+
+def run_some(topology: tw.Topology, job: Job, batches: int = 4) -> None:
+    """Run some batches, and stop."""
+    told, passed = tw.execution.Run(), count(1)
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Progress) and next(passed) == batches:
+            told.stop.set()
+
+    runtime(job, spark_session()).run(topology, replace(told, listen=listen))
 
 
 class UpToThree(tw.Bolt):
@@ -178,15 +193,14 @@ class UpToThree(tw.Bolt):
             self.state.put(t.word, count)
 
 
-def test_keys_that_were_deleted_while_runs_are_shared_stay_deleted(failing: Path) -> None:
-    words = [row(n)[1] for n in range(360)]
-    for places, read in ((2, 170), (3, 360)):
-        job = replace(wandering(failing, budget=1000), places=places)
-        if places == 3:
-            arm(job, "during compaction=kill@1,4,7")
-        builder = tw.TopologyBuilder("forgetting")
-        builder.add_spout("words", tw.items(words[:read]), fields={"word": str})
-        builder.add_bolt("seen", UpToThree()).fields("words", "word")
-        result = tw.run(builder.build(), on=runtime(job, spark_session()))
-    counts = {word: words.count(word) % 3 for word in words}
-    assert dict(result.table("seen")) == {word: n for word, n in counts.items() if n}
+def test_keys_deleted_while_runs_are_still_shared_stay_deleted(failing: Path) -> None:
+    job, words = wandering(failing, budget=1000), [row(n)[1] for n in range(360)]
+    builder = tw.TopologyBuilder("forgetting")
+    builder.add_spout("words", tw.items(words), fields={"word": str})
+    builder.add_bolt("seen", UpToThree()).fields("words", "word")
+    topology = builder.build()
+    run_some(topology, replace(job, places=2))
+    arm(job, UNMERGED)
+    found = topology.run(on=runtime(job, spark_session())).table("seen")
+    assert len(failures(job)) == 3
+    assert dict(found) == {word: n % 3 for word, n in Counter(words).items() if n % 3}
