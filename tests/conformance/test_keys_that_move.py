@@ -21,7 +21,6 @@ PLACES = {
     "total order survives scattering and keyed operators": 3,
     "key order survives keyed operators in between": 3,
     "a keyed block bolt": 3,
-    "what a keyed bolt sends at a tick goes on": 2,
     "five tables, degree 2": 2,
     "top of a tally, degree 2": 2,
 }

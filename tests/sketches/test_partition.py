@@ -102,6 +102,17 @@ def test_without_the_library_of_metis_it_is_as_balanced(monkeypatch: pytest.Monk
     assert share_cut(graph, parts) < 0.12
 
 
+def test_when_metis_gives_up_keys_are_placed_greedily(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> np.ndarray:
+        raise RuntimeError("METIS_ERROR")
+
+    monkeypatch.setattr(metis, "_several", lambda: None)
+    monkeypatch.setattr(metis, "summed_cut", fails)
+    graph = communities(groups=6, size=50)
+    loads = graph.loads(partition(graph, even(6)), 6)
+    assert (loads.max(axis=0) <= 1.03 * loads.mean(axis=0)).all()
+
+
 def test_metis_is_called_with_several_constraints() -> None:
     """Guards the call through ctypes: one weight per vertex could not balance both."""
     assert metis.can_balance_several()

@@ -7,17 +7,22 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from test_streams import _callbacks, _no_calls_are_left  # noqa: F401 (fixtures for every stream)
 from typer.testing import CliRunner
 
 import thalweg as tw
 from sparksession import spark_session
+from thalweg.bench.locality_app import Setting, topology
 from thalweg.cli.app import app
+from thalweg.control.rerouting import Rerouting, Seen, Tables
 from thalweg.control.settings import LocalitySettings
 from thalweg.events import Event, Noticed, Progress, Reconfigured
 from thalweg.routing.table_file import TableFile, write_table_file
 from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.testing import ABORT, source
+from thalweg.workloads.two_keys import TwoKeys
 
 ROWS, KEYS = 4_000, 40
 #: Each customer buys what is theirs, and now and then something else.
@@ -155,3 +160,44 @@ def test_a_file_for_other_places_or_fields_is_refused(tmp_path: Path, table: str
     write_table_file(table, TableFile(3, {"colour": {"red": 1}}))
     with pytest.raises(tw.UsageError, match=r"of \['colour'\], got none in the topology"):
         shop(BOUGHT).run(on=runtime(tmp_path / "b", table=table))
+
+
+# --- sources whose partitions have keys of their own ----------------------------------------------
+
+
+class Together:
+    """Puts each first key at the partition that it comes from, and its second key there too."""
+
+    sampling = 0.0
+
+    def __init__(self, batches: int) -> None:
+        self.left, self.stop = batches, threading.Event()
+        self.moving = 0
+
+    def after(self, seen: Seen, tables: Tables) -> Rerouting | None:
+        self.left -= 1
+        self.moving += seen.moved_keys > 0
+        if not self.left:
+            self.stop.set()
+        if len(tables["first"].hashes):
+            return None
+        keys = {"first": range(30), "second": range(30, 60)}
+        return Rerouting({n: tables[n].with_keys({k: k % 3 for k in ks}) for n, ks in keys.items()})
+
+
+@pytest.mark.usefixtures("_callbacks")
+def test_tuples_that_a_partition_has_for_its_own_place_skip_the_exchange(tmp_path: Path) -> None:
+    batches, rows = 5, 300
+    tuples = TwoKeys(keys=30, locality=1.0, padding=400, partitions=3)
+    setting = Setting(places=3, tuples=tuples, rows=rows, fuse=True)
+    rerouter = Together(batches)
+    on = runtime(tmp_path / "state", rerouter=rerouter, checkpoint=str(tmp_path / "offsets"))
+    result = topology(setting).run(on=on, stop=rerouter.stop)
+    made = result.metrics.component("numbers").emitted
+    made_batch = tuples.make(np.arange(made))
+    for name in ("first", "second"):
+        assert result.table(name) == dict(Counter(made_batch.column(name).to_pylist()))
+    # The first batch goes by hash, and while keys move nothing is at its place already.
+    assert rerouter.moving == 1
+    assert result.metrics.component("tuples").shuffled == 2 * rows
+    assert result.metrics.component("tuples").local == made - 2 * rows

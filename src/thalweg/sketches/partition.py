@@ -8,12 +8,13 @@ True
 
 from __future__ import annotations
 
+import contextlib
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.errors import UsageError, explain
+from thalweg.errors import StateError, UsageError, explain
 from thalweg.sketches import metis
 from thalweg.sketches.assignment import Tree
 from thalweg.sketches.balance import Moving, Shares, greedy, limits, overload
@@ -112,11 +113,14 @@ def _checked(shares: npt.ArrayLike, alpha: float) -> Shares:
 def _candidates(
     graph: Graph, shares: Shares, alpha: float, seed: int, engine: Engine
 ) -> list[Ints]:
-    found = []
+    found: list[Ints] = []
     if graph.vertices > len(shares) and len(graph.edge_weights):
         heaviest = graph.weights.max(axis=0) / np.maximum(graph.weights.sum(axis=0), 1)
         slack = np.maximum(alpha, 1.001 * heaviest / shares.max())
-        found += [cut(graph, shares, slack, s) for cut, s in _cutters(graph, seed, engine)]
+        for cut, own_seed in _cutters(graph, seed, engine):
+            # A cut that Metis gives up on is left out: the others remain, or the greedy one.
+            with contextlib.suppress(StateError, RuntimeError):
+                found.append(cut(graph, shares, slack, own_seed))
     if not found or graph.vertices < _FEW * len(shares):
         found.append(greedy(graph, limits(graph, shares, alpha)))
     return found

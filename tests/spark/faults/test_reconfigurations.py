@@ -157,6 +157,7 @@ def test_a_worker_killed_while_keys_move_makes_the_batch_move_them_again(failing
 
 #: As long as runs are not merged, places share them.
 UNMERGED = "during compaction=kill@1,4,7"
+WORDS = [row(n)[1] for n in range(360)]
 
 
 def test_keys_move_on_while_runs_are_still_shared(failing: Path) -> None:
@@ -193,14 +194,17 @@ class UpToThree(tw.Bolt):
             self.state.put(t.word, count)
 
 
-def test_keys_deleted_while_runs_are_still_shared_stay_deleted(failing: Path) -> None:
-    job, words = wandering(failing, budget=1000), [row(n)[1] for n in range(360)]
+def forgetting(places: int) -> tw.Topology:
     builder = tw.TopologyBuilder("forgetting")
-    builder.add_spout("words", tw.items(words), fields={"word": str})
-    builder.add_bolt("seen", UpToThree()).fields("words", "word")
-    topology = builder.build()
-    run_some(topology, replace(job, places=2))
+    builder.add_spout("words", tw.items(WORDS), fields={"word": str})
+    builder.add_bolt("seen", UpToThree(), degree=places).fields("words", "word")
+    return builder.build()
+
+
+def test_keys_deleted_while_runs_are_still_shared_stay_deleted(failing: Path) -> None:
+    job = wandering(failing, budget=1000)
+    run_some(forgetting(2), replace(job, places=2))
     arm(job, UNMERGED)
-    found = topology.run(on=runtime(job, spark_session())).table("seen")
+    found = forgetting(3).run(on=runtime(job, spark_session())).table("seen")
     assert len(failures(job)) == 3
-    assert dict(found) == {word: n % 3 for word, n in Counter(words).items() if n % 3}
+    assert dict(found) == {word: n % 3 for word, n in Counter(WORDS).items() if n % 3}

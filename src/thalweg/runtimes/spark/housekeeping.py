@@ -135,7 +135,7 @@ class Housekeeping:
         merges = [Merging(place, merge) for place, merge in plan_all(manifest.runs, limits)]
         if merges:
             # The step of these very runs: keys that came with it are not of others any more.
-            tabled = self.tabled  # STALE
+            tabled = self.tabled and self.tabled.committed(manifest.tables)
             self._merging = self._thread.submit(self._run_merges, merges, tabled, manifest.clock)
 
     def _run_merges(

@@ -65,9 +65,10 @@ class StageWork:
         self._stage, self._place = stage, place
         self._last = stage == self._plan.stages - 1
         # The partitions of a source are places too, as far as they go; slices of a log are not.
-        # While keys move, only their new place knows when they have come.
-        stays = facts.tabled is None or not facts.tabled.moving
         partition = facts.frame is not None and place < self._plan.places
+        # It takes the state to where the source is read: worth it only if its keys are there.
+        # While keys move, only their new place knows when they have come.
+        stays = facts.tabled is not None and not facts.tabled.moving
         self._at_place = stage > 0 or (partition and stays)
         self._note = Note(stage, place, own_address(program.driver))
         self._stores = Stores(program, facts, place)
@@ -174,7 +175,7 @@ class StageWork:
     def _partition(self) -> Behind | None:
         """Say which partition of a source this is; its tuples may belong to one place."""
         frame = self._facts.frame
-        if frame is None or self._pairing is None or not self._at_place:
+        if frame is None or self._pairing is None or self._place >= self._plan.places:
             return None
         return Behind.partition(frame.component, self._place)
 
