@@ -194,6 +194,10 @@ class Spout(Body):
         self._not_running("finish")
 
 
+#: What ``wait_hint`` gives when there is certainly more: between two files, say.
+AT_ONCE = 1e-6
+
+
 class BlockSpout(Body):
     """A source that gives record batches; files and generators are of this kind.
 
@@ -205,7 +209,10 @@ class BlockSpout(Body):
         raise NotImplementedError
 
     def wait_hint(self) -> float:
-        """Give the seconds after which it is worth asking again; 0 when unknown."""
+        """Give the seconds after which it is worth asking again; 0 when unknown.
+
+        AT_ONCE says that there is certainly more, though ``next_block`` gave nothing.
+        """
         return 0.0
 
     def finish(self) -> None:

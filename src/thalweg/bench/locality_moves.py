@@ -32,6 +32,8 @@ from thalweg.hashing import Hashes, hash_columns
 from thalweg.runtimes.spark.runtime import Spark
 
 PLACES = 2
+#: What a batch carries: no keys, some at once, or as many as the budget permits.
+CALM, FEW, MANY = "calm", "few", "many"
 VALUE = b"v" * 100
 
 
@@ -67,45 +69,38 @@ class Schedule:
     """Moves few keys several times, with calm batches between; then as many as there are."""
 
     sampling = 0.0
+    takes_time = True
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
-        self._fill = -(-sizes.keys // sizes.rows)
-        self._batches = 0
-        #: Seconds of batches: without moves, with a few, with as many as the budget permits.
-        self.calm: list[float] = []
-        self.few: list[float] = []
-        self.many: list[float] = []
+        self._fill = -(-sizes.keys // sizes.rows) + 2  # batches that fill the state
+        #: What each batch carried.
+        self.kinds: list[str] = []
         self.moved = 0
         self.stop = threading.Event()
 
     def after(self, seen: Seen, tables: Tables) -> Rerouting | None:
-        """Sort the batch by what it carried, and say what moves next."""
-        self._batches += 1
-        at = self._batches - self._fill - 2  # the first ones fill the state
-        self._note(at, seen)
-        if at < self._sizes.calm or seen.moving:
+        """Note what the batch carried, and say what moves next."""
+        turn = len(self.kinds) - self._fill - self._sizes.calm
+        self.moved += seen.moved_keys
+        self.kinds.append(self._kind(turn, seen.moved_keys))
+        if turn < 0 or seen.moving:
             return None
-        turn = at - self._sizes.calm
         if turn < 3 * self._sizes.repeats:
             return None if turn % 3 else self._some(tables, turn, self._sizes.few)
-        if self.many:
+        if MANY in self.kinds:
             self.stop.set()
             return None
-        return self._some(tables, 1, self._sizes.keys)
+        # Once: it is decided beside the batches, and more of them come meanwhile.
+        self._asked, asked = True, self._asked
+        return None if asked else self._some(tables, 1, self._sizes.keys)
 
-    def _note(self, at: int, seen: Seen) -> None:
-        self.moved += seen.moved_keys
-        if seen.moved_keys > self._sizes.few or (seen.moved_keys and self.few_done(at)):
-            self.many.append(seen.seconds)
-        elif seen.moved_keys:
-            self.few.append(seen.seconds)
-        elif at > 0:
-            self.calm.append(seen.seconds)
+    _asked = False
 
-    def few_done(self, at: int) -> bool:
-        """Say whether the small moves are over."""
-        return at - self._sizes.calm > 3 * self._sizes.repeats
+    def _kind(self, turn: int, moved: int) -> str:
+        if moved:
+            return FEW if moved <= self._sizes.few and not self._asked else MANY
+        return CALM if len(self.kinds) >= self._fill else "fill"
 
     def _some(self, tables: Tables, turn: int, number: int) -> Rerouting:
         """Put keys at the place where they are not."""
@@ -129,29 +124,34 @@ def locality_moves(quick: bool, report: Callable[[str], None]) -> dict[str, Any]
     sizes = QUICK if quick else Sizes()
     schedule = Schedule(sizes)
     with bench_session("locality-moves") as session, tempfile.TemporaryDirectory() as folder:
-        _run(session, folder, sizes, schedule)
-    calm = statistics.median(schedule.calm)
-    added = statistics.median(schedule.few) - calm
+        took = _run(session, folder, sizes, schedule)
+    # From the end of a batch to that of the next: nothing between them is left out.
+    by_kind: dict[str, list[float]] = {}
+    for kind, seconds in zip(schedule.kinds[1:], np.diff(took).tolist(), strict=False):
+        by_kind.setdefault(kind, []).append(seconds)
+    calm, longest = statistics.median(by_kind[CALM]), max(by_kind[MANY])
+    added = statistics.median(by_kind[FEW]) - calm
     report(f"{calm:.3f} s per batch; {sizes.few:,} keys add {added * 1000:.0f} ms")
-    report(
-        f"{len(schedule.many)} batches carry the rest, the longest takes {max(schedule.many):.3f} s"
-    )
+    report(f"{len(by_kind[MANY])} batches carry the rest, the longest takes {longest:.3f} s")
     return {
         "name": "locality-moves",
         "environment": environment() | {"pyspark": version("pyspark"), "quick": quick},
-        "results": {"calm": schedule.calm, "few": schedule.few, "many": schedule.many},
+        "results": by_kind,
         "summary": {
             "calm_seconds": calm,
+            "calm_seconds_longest": max(by_kind[CALM]),
             "few_keys": sizes.few,
             "added_seconds": added,
-            "added_seconds_worst": max(schedule.few) - calm,
+            "added_seconds_worst": max(by_kind[FEW]) - calm,
             "moved_keys": schedule.moved,
-            "longest_vs_median": max(schedule.many) / calm,
+            "longest_vs_median": longest / calm,
         },
     }
 
 
-def _run(session: Any, folder: str, sizes: Sizes, schedule: Schedule) -> None:
+def _run(session: Any, folder: str, sizes: Sizes, schedule: Schedule) -> list[float]:
+    """Run it; gives when each batch ended."""
+
     def numbers(spark: Any) -> Any:
         stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", sizes.rows)
         loaded = stream.option("numPartitions", PLACES).load()
@@ -160,11 +160,13 @@ def _run(session: Any, folder: str, sizes: Sizes, schedule: Schedule) -> None:
     flow = Flow("moves")
     stream = flow.source("numbers", spark_source(numbers), fields={"key": int})
     stream.key_by("key").through("remember", Remember())
-    begin = time.monotonic()
+    ends: list[float] = []
 
     def listen(event: Event) -> None:
-        if isinstance(event, Progress) and time.monotonic() - begin > _PATIENCE:
-            schedule.stop.set()
+        if isinstance(event, Progress):
+            ends.append(time.perf_counter())
+            if ends[-1] - ends[0] > _PATIENCE:
+                schedule.stop.set()
 
     runtime = Spark(
         session,
@@ -176,9 +178,10 @@ def _run(session: Any, folder: str, sizes: Sizes, schedule: Schedule) -> None:
     )
     result = flow.run(on=runtime, listen=listen, stop=schedule.stop)
     found = len(result.table("values"))
-    if found != sizes.keys or not schedule.many:
-        got = f"{found:,}, and {len(schedule.many)} batches with moves"
+    if found != sizes.keys or MANY not in schedule.kinds:
+        got = f"{found:,}, after {len(ends)} batches"
         raise ThalwegError(explain("keys with state", "", f"{sizes.keys:,}", got))
+    return ends
 
 
 #: Seconds after which a run that does not get to its end is given up.

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from thalweg.clock import seconds
-from thalweg.components import BlockSpout, TaskContext
+from thalweg.components import AT_ONCE, BlockSpout, TaskContext
 from thalweg.connectors.failures import BadFile, MissingField
 from thalweg.connectors.formats import FileFormat, file_format
 from thalweg.connectors.lines import MAX_RECORD
@@ -20,9 +20,6 @@ from thalweg.connectors.tailing import Tail
 from thalweg.connectors.watched import GrowingFile, Watched, WholeFile
 from thalweg.errors import RecordError, UsageError, explain
 from thalweg.schemas import Fields
-
-#: Seconds until the next question when there is certainly more to read.
-_AT_ONCE = 1e-6
 
 
 class Listed:
@@ -54,7 +51,7 @@ class Listed:
 
     def wait(self) -> float:
         """Ask again at once."""
-        return _AT_ONCE
+        return AT_ONCE
 
     def close(self) -> None:
         """Close the file at hand."""
@@ -133,7 +130,7 @@ class Files(BlockSpout):
 
     def wait_hint(self) -> float:
         """Give the time until the next look at the folder."""
-        return max(self._work.wait(), _AT_ONCE) if self._work else 0.0
+        return max(self._work.wait(), AT_ONCE) if self._work else 0.0
 
     def cleanup(self) -> None:
         """Close what is open."""

@@ -71,10 +71,11 @@ class _Adopting:
         cells = at * table.places + places_of(partner, counts.left[rows], self.tables)
         drawn = np.bincount(cells, counts.count[rows], len(keys) * table.places)
         towards = drawn.reshape(len(keys), table.places)
-        target, own = towards.argmax(axis=1), np.arange(len(keys))
-        better = towards[own, target] > towards[own, table.places_of(keys)]
-        unlisted = ~positions(table.hashes, keys)[1]
-        wanted = better | (unlisted & (target == table.places_of(keys)))
+        now, best, own = table.places_of(keys), towards.argmax(axis=1), np.arange(len(keys))
+        better = towards[own, best] > towards[own, now]
+        target = np.where(better, best, now)
+        # A key that is well placed already is listed, so that it is a partner for others.
+        wanted = better | ~positions(table.hashes, keys)[1]
         chosen = self._fitting(component, keys[wanted], target[wanted])
         if chosen.any():
             # Of two entries for one key the later one counts.

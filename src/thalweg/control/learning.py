@@ -65,6 +65,9 @@ class Locality:
 class Learner:
     """Follows the batches of one run."""
 
+    #: Runtimes let it decide beside the batches, where they can.
+    takes_time = True
+
     def __init__(self, settings: Locality | None = None) -> None:
         self._settings = settings or Locality()
         self._rate = self._settings.sampling

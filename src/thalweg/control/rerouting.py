@@ -75,7 +75,11 @@ class Rerouting:
 
 
 class Rerouter(Protocol):
-    """Decides, batch by batch, whether keys get other places."""
+    """Decides, batch by batch, whether keys get other places.
+
+    One that has an attribute ``takes_time`` that is true is asked beside the batches; what it
+    decides then comes some batches later.
+    """
 
     @property
     def sampling(self) -> float:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from thalweg.errors import ThalwegError, explain
+from thalweg.errors import ThalwegError, UsageError, explain
 from thalweg.hashing import KEY_GROUPS, Hashes, hash_key, key_groups
 from thalweg.keys import Key
 
@@ -87,3 +87,14 @@ class RoutingTable:
             at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
             owners = np.where(self.hashes[at] == hashes, self.key_places[at], owners)
         return owners
+
+
+def check_places(name: str, table: RoutingTable, tasks: int) -> None:
+    """Refuse a table that does not fit the tasks of a component."""
+    subject = f"routing table of {name!r}"
+    if table.places != tasks:
+        raise UsageError(explain(subject, "", f"{tasks} places, its tasks", str(table.places)))
+    used = np.concatenate([table.groups, table.key_places])
+    wrong = used[(used < 0) | (used >= tasks)]
+    if len(wrong):
+        raise UsageError(explain(subject, "", f"places from 0 to {tasks - 1}", str(wrong[0])))

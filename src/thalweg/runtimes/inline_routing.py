@@ -15,7 +15,7 @@ from thalweg.hashing import Hashes, hash_key
 from thalweg.keys import Key
 from thalweg.migration.plan import Held, Plan, plan_moves
 from thalweg.routing.routers import KeyRouter, Router, make_router
-from thalweg.routing.table import RoutingTable
+from thalweg.routing.table import RoutingTable, check_places
 from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.pairing import has_movable_keys
 from thalweg.state import MemoryState
@@ -122,7 +122,7 @@ class Owners:
             expected = f"some of {sorted(self._routers)}"
             raise UsageError(explain("reroute", "", expected, str(unknown), hint))
         for name, table in tables.items():
-            _check_places(name, table, len(self._states[name]))
+            check_places(name, table, len(self._states[name]))
 
     def _use(self, tables: Tables) -> None:
         for name, table in tables.items():
@@ -159,16 +159,6 @@ class Owners:
         if keys and keys >= 2 * self._looked.get(name, (0, 0.0))[0]:
             self._looked[name] = keys, _mean_bytes(max(states, key=len))
         return self._looked.get(name, (0, GUESSED_KEY_BYTES))[1]
-
-
-def _check_places(name: str, table: RoutingTable, tasks: int) -> None:
-    subject = f"routing table of {name!r}"
-    if table.places != tasks:
-        raise UsageError(explain(subject, "", f"{tasks} places, its tasks", str(table.places)))
-    used = np.concatenate([table.groups, table.key_places])
-    wrong = used[(used < 0) | (used >= tasks)]
-    if len(wrong):
-        raise UsageError(explain(subject, "", f"places from 0 to {tasks - 1}", str(wrong[0])))
 
 
 def _states(tasks: Iterable[AnyBoltTask]) -> list[MemoryState]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from thalweg.control.rerouting import Cost, Rerouting
 from thalweg.errors import ThalwegError, UsageError, explain
 from thalweg.migration.plan import Plan as MovePlan
 from thalweg.migration.plan import plan_moves
-from thalweg.routing.table import RoutingTable
+from thalweg.routing.table import RoutingTable, check_places
 from thalweg.routing.table_file import read_table_file
 from thalweg.routing.transition import Transition
 from thalweg.runtimes.spark.anchoring import Anchoring
@@ -32,6 +33,17 @@ from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests
 from thalweg.statelog.tables import load_tables, save_tables
 from thalweg.topology import Topology
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """New tables, saved and sent."""
+
+    plan: MovePlan
+    places: int
+    #: Name of the tables that they are made from.
+    instead_of: str | None
+    tabled: Tabled
 
 
 class Engine:
@@ -104,10 +116,16 @@ class Engine:
         return True
 
     def reroute(self, wanted: Rerouting) -> MovePlan:
-        """Give keys other places from the next batch on; the tables are saved before that.
+        """Give keys other places from the next batch on."""
+        prepared = self.prepare(wanted)
+        self.use(prepared)
+        return prepared.plan
 
-        Keys move with the batches that follow, in steps; components that are not named go on as
-        they do.
+    def prepare(self, wanted: Rerouting) -> Prepared:
+        """Plan how keys get other places, and save that; nothing changes yet.
+
+        Keys will move with the batches that follow, in steps; components that are not named go on
+        as they do. It may take its time, beside the batches.
         """
         batches = self.batches
         if batches.tabled is not None and batches.tabled.pending:
@@ -120,6 +138,8 @@ class Engine:
             raise UsageError(explain("reroute", "", expected, f"{unknown}", hint))
         old = self.tables()
         new = {**old, **wanted.tables}
+        for name in wanted.tables:
+            check_places(name, new[name], self.plan.places)
         held = {name: wanted.costs.get(name, Cost()).held(old[name], new[name]) for name in new}
         plan = plan_moves(old, new, held, wanted.budget)
         steps = [plan.step(number) for number in range(plan.steps)]
@@ -127,8 +147,21 @@ class Engine:
         transition = Transition.between(old, new, moved)
         ref = save_tables(self._location, transition, batches.manifest.version + 1)
         hit("after tables")
-        self._use(Tabled.send(self._context, ref, transition))
-        return plan
+        return Prepared(
+            plan,
+            self.plan.places,
+            _name(batches.tabled),
+            Tabled.send(self._context, ref, transition),
+        )
+
+    def use(self, prepared: Prepared) -> bool:
+        """Begin to move keys with the next batch; False when they have got other places since."""
+        now = self.batches.tabled
+        same = prepared.places == self.plan.places and prepared.instead_of == _name(now)
+        if not same or (now is not None and now.pending):
+            return False
+        self._use(prepared.tabled)
+        return True
 
     def _read_table(self, path: str) -> None:
         """Begin with the places that a file has for keys; a state that knows better goes on so."""
@@ -198,3 +231,7 @@ class Engine:
         packed = pack(program)
         self._sent = self._context.broadcast(packed)
         return program, Shipped(digest(packed), self._sent)
+
+
+def _name(tabled: Tabled | None) -> str | None:
+    return None if tabled is None else tabled.ref.name

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from thalweg.clock import Clock
+from thalweg.components import AT_ONCE
 from thalweg.errors import StateError, UsageError, explain
 from thalweg.metrics import Counter
 from thalweg.runtimes.outputs import Emission
@@ -49,8 +50,6 @@ class PumpSettings:
                 raise UsageError(explain(name, expected=f"at least {least}", got=str(value)))
 
 
-#: Seconds to wait that mean: not at all.
-_AT_ONCE = 1e-3
 # Rows that a spout is asked for at first.
 _FIRST_ROWS = 16
 
@@ -302,7 +301,7 @@ def _name(task: AnySpoutTask) -> str:
 
 def _more_at_once(task: AnySpoutTask) -> bool:
     """Say whether a spout that gave nothing has more: it is between two files, say."""
-    return 0 < task.wait_hint() <= _AT_ONCE
+    return task.wait_hint() == AT_ONCE
 
 
 def _next_size(size: int, took: float, seconds: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import msgspec
@@ -18,7 +19,7 @@ from thalweg.errors import ThalwegError
 from thalweg.events import Event, Noticed, Reconfigured
 from thalweg.migration.report import Report
 from thalweg.runtimes.spark.batches import Done
-from thalweg.runtimes.spark.engine import Engine
+from thalweg.runtimes.spark.engine import Engine, Prepared
 from thalweg.runtimes.spark.notes import Note
 from thalweg.runtimes.spark.totals import state_size
 from thalweg.sketches.pairs import PairCounts, merged
@@ -27,6 +28,7 @@ from thalweg.sketches.pairs import PairCounts, merged
 _MOST = 1 << 20
 #: Batches that say what is usual.
 _USUAL = 20
+_Decided = tuple[Rerouting, Prepared]
 
 
 @dataclass
@@ -71,26 +73,59 @@ class Learning:
         #: The last decision when somebody asked for another, and who wants to know it.
         self._waits: tuple[Reroute | NoChange | None, Callable[[str], None]] | None = None
         engine.batches.sampling = rerouter.sampling
+        self._waiting: list[Seen] = []
+        self._deciding: Future[_Decided | str | None] | None = None
+        self._beside: ThreadPoolExecutor | None = None
+        if getattr(rerouter, "takes_time", False):
+            self._beside = ThreadPoolExecutor(1, "thalweg-learning")
 
     def after(self, done: Done) -> None:
         """Tell of a batch, and reroute if that is decided."""
         engine = self._engine
-        tabled = engine.batches.tabled
-        moving = tabled is not None and tabled.pending
+        moving = engine.batches.tabled is not None and engine.batches.tabled.pending
         seen, tables = self._seen(done, moving), engine.tables()
         self._follow(done.manifest.epoch, seen, tables)
-        decided = self._rerouter.after(seen, tables)
-        self._answer()
-        engine.batches.sampling = self._rerouter.sampling
-        if decided is None or moving:
-            return
+        self._waiting.append(seen)
+        if self._beside is None:
+            self._take(self._decide(self._waiting, tables))
+            self._waiting = []
+        elif self._deciding is None or self._deciding.done():
+            if self._deciding is not None:
+                self._take(self._deciding.result())
+            self._deciding = self._beside.submit(self._decide, self._waiting, engine.tables())
+            self._waiting = []
+
+    def close(self) -> None:
+        """Wait for a decision that is being made; whoever waits for it hears that it is over."""
+        if self._beside is not None:
+            self._beside.shutdown(wait=True, cancel_futures=True)
+        if self._waits is not None:
+            self._waits[1]("no change: the run has ended")
+            self._waits = None
+
+    def _decide(self, waiting: list[Seen], tables: Tables) -> _Decided | str | None:
+        """Let the rerouter look at batches, the newest last, and prepare what it decides."""
+        decided = None
+        for seen in waiting:
+            decided = self._rerouter.after(seen, tables)
+            if decided is not None:
+                break
+        if decided is None or waiting[-1].moving:
+            return None
         try:
-            plan = engine.reroute(decided)
+            return decided, self._engine.prepare(decided)
         except ThalwegError as error:
-            self._listen(Noticed(f"keys stay where they are: {error}"))
-            return
-        usual = statistics.median(self._seconds) if self._seconds else seen.seconds
-        self._underway = _Underway(decided, plan.steps, usual)
+            return f"keys stay where they are: {error}"
+
+    def _take(self, found: _Decided | str | None) -> None:
+        """Do what was decided, from the next batch on."""
+        self._answer()
+        self._engine.batches.sampling = self._rerouter.sampling
+        if isinstance(found, str):
+            self._listen(Noticed(found))
+        elif found is not None and self._engine.use(found[1]):
+            usual = statistics.median(self._seconds) if self._seconds else 0.0
+            self._underway = _Underway(found[0], found[1].plan.steps, usual)
 
     def ask(self, always: bool, answer: Callable[[str], None]) -> bool:
         """Let the rerouter decide after the next batch; False when it is not one to be asked."""

@@ -159,6 +159,8 @@ class _Running:
     def _close(self) -> list[Exception]:
         errors = self._frames.close()
         with self._lock:  # a batch of a query may still be under way
+            if self._learning is not None:
+                self._learning.close()
             self._engine.close()
             return [*errors, *self._pump.close(), *self._delivery.close()]
 

@@ -75,9 +75,12 @@ class Stores:
         return found
 
     def rows_of(self, name: str, hashes: Hashes) -> pa.RecordBatch:
-        """Give the rows of some keys, whose hashes ascend, as they were before the batch."""
+        """Give the rows of some keys, whose hashes ascend, as they were before the batch.
+
+        While places share runs, also those of deleted keys: other places have their old values.
+        """
         parts = [with_hashes(part, hashes) for part in self._parts(name)]
-        return merge(parts, oldest=True)
+        return merge(parts, oldest=not self._is_shared)
 
     def write_run(self, changes: list[Change]) -> RunRef | None:
         """Write what the batch changed at this place as one object; None when that is nothing."""
@@ -104,10 +107,13 @@ class Stores:
         except MissingObject as error:  # as bad as one that is damaged
             raise CorruptRun(str(error)) from error
 
+    @property
+    def _is_shared(self) -> bool:
+        return any(ref.shared for ref in self._refs)
+
     def _owns(self, component: Component, task: int) -> Owns | None:
         """Tell a task's keys from those of others, where a run holds both."""
-        mixed = component.degree > self._program.plan.places or any(r.shared for r in self._refs)
-        if not mixed:
+        if component.degree <= self._program.plan.places and not self._is_shared:
             return None
         owners = self._program.owners(self._facts.tabled)
         return owners.of_task(state_name(component, task), task)
