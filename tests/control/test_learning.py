@@ -80,6 +80,13 @@ def test_what_does_not_pay_is_left_and_said() -> None:
     assert "does not pay" in learner.last.reason
 
 
+def test_what_was_seen_is_kept_until_it_is_enough() -> None:
+    few = [Seen(float(n), 1.0, {("first", "second"): pairs(range(60), 30)}) for n in range(20)]
+    learner = Learner(Locality(every=1))
+    decisions = followed(learner, few)
+    assert isinstance(learner.last, Reroute) or any(decisions)
+
+
 def test_it_is_done_all_the_same_when_forced() -> None:
     learner = Learner(Locality(every=None))
     heavy = {"first": (10**12, 60), "second": (10**12, 60)}

@@ -75,7 +75,8 @@ def check(result: tw.Result, rows: list[Any] = BOUGHT) -> None:
 
 
 def test_keys_that_occur_together_come_to_one_place_by_themselves(tmp_path: Path) -> None:
-    often = tw.Locality(every=0.2, sampling=1.0, deciding=LocalitySettings(gain=0.0))
+    deciding = LocalitySettings(gain=0.0)
+    often = tw.Locality(every=0.2, sampling=1.0, cost=1.0, deciding=deciding)
     listener = Listener()
     result = shop(BOUGHT).run(on=runtime(tmp_path, locality=often), listen=listener)
     check(result)
@@ -94,7 +95,7 @@ def test_a_run_can_be_asked_to_decide_now(tmp_path: Path) -> None:
         answers.append(CliRunner().invoke(app, ["reroute", str(tmp_path), "--always"]))
 
     listener = Listener(5, ask)
-    ask_only = tw.Locality(every=None, sampling=1.0)
+    ask_only = tw.Locality(every=None, sampling=1.0, cost=1.0)
     # With time between batches, since requests are looked for once a second.
     on = runtime(tmp_path, locality=ask_only, trigger="300 ms")
     result = shop(BOUGHT).run(on=on, listen=listener)

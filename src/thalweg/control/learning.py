@@ -146,8 +146,9 @@ class Learner:
         observed = self._observed(seen)
         self.last = decide(observed, tables, deciding)
         if isinstance(self.last, NoChange):
-            self._fade(observed)
             self._begun = seen.clock
+            if self.last.present is not None:  # otherwise too little was seen: keep it all
+                self._fade(observed)
             return None
         heat = key_weights(self._merged([observed.fit, observed.held_out]))
         self._known = {name: keys for name, (keys, _) in heat.items()}
@@ -207,7 +208,8 @@ def _tuple_bytes(seen: Seen, link: Link) -> float:
     """Give the mean bytes of a tuple on a link; of all tuples where its sender sent none."""
     size, tuples = seen.sent.get(link.sender.removeprefix("@"), (0, 0))
     if not tuples:
-        size, tuples = (sum(column) for column in zip(*seen.sent.values(), strict=True))
+        size = sum(size for size, _ in seen.sent.values())
+        tuples = sum(tuples for _, tuples in seen.sent.values())
     return size / tuples if tuples else 1.0
 
 
