@@ -46,7 +46,7 @@ class Sizes:
     #: Keys that move at once.
     few: int = 10_000
     calm: int = 10
-    repeats: int = 5
+    repeats: int = 15
 
 
 QUICK = Sizes(keys=50_000, rows=20_000, few=1_000, calm=4, repeats=2)

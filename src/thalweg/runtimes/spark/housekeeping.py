@@ -142,7 +142,9 @@ class Housekeeping:
         self, merges: list[Merging], tabled: Tabled | None, clock: float
     ) -> list[Merged]:
         payloads = [msgspec.msgpack.encode(merging) for merging in merges]
-        rdd = descriptors(self._context, payloads, len(payloads))
+        # Half of the cores at most: the others are for batches.
+        at_once = max(1, self._context.defaultParallelism // 2)
+        rdd = descriptors(self._context, payloads, min(len(payloads), at_once))
         merged = run_at(rdd, partial(run_merges, self._shipped, tabled, clock))
         return [msgspec.msgpack.decode(data, type=Merged) for data in collect(merged)]
 
