@@ -19,7 +19,6 @@ from thalweg.control.settings import LocalitySettings
 from thalweg.errors import ThalwegError, explain
 from thalweg.events import Event, Noticed, Progress
 from thalweg.flow import Flow
-from thalweg.runtimes.spark.exchange import shuffled_bytes
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 from thalweg.workloads.two_keys import CountAndPass, Pad, TwoKeys
@@ -131,6 +130,8 @@ def run_phases(
     session: Any, setting: Setting, phases: Sequence[str], folder: str
 ) -> dict[str, Phase]:
     """Run the application through some ways of routing; its counts are checked at the end."""
+    from thalweg.runtimes.spark.exchange import shuffled_bytes  # noqa: PLC0415 (needs pyspark)
+
     each = setting.warm + setting.batches
     rerouter, stop = Phases(phases, each), threading.Event()
     found = {name: Phase() for name in phases}
