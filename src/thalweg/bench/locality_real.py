@@ -90,7 +90,8 @@ def locality_real(quick: bool, report: Report, options: Options) -> dict[str, An
         _draw(Path(options.plots), results)
     return {
         "name": "locality-real",
-        "environment": environment() | asdict(options),
+        # Of the data, its name: where it lies is nobody's business.
+        "environment": environment() | asdict(options) | {"data": Path(options.data).name},
         "results": results,
         "summary": _summary(ways, edges),
     }
