@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from thalweg.control.learning import Learner, Locality
+from thalweg.control.learning import Learner, Locality, in_words
 from thalweg.control.locality import NoChange, Reroute
 from thalweg.control.rerouting import Rerouting, Seen
 from thalweg.hashing import hash_key
@@ -125,6 +125,22 @@ def test_new_keys_join_their_partners_between_decisions() -> None:
     ]
     assert places[0] == places[1]
     assert learner.after(Seen(6.0, 1.0, {("first", "second"): both}), adopted.tables) is None
+
+
+def test_keys_that_are_too_heavy_for_a_place_are_named() -> None:
+    learner = Learner(Locality(every=2))
+    skewed = [Seen(float(n), 1.0, {("first", "second"): heavy_pairs()}) for n in range(3)]
+    followed(learner, skewed)
+    assert learner.last is not None
+    assert "keys too heavy for a place: one of 'first' with 60.0 %" in in_words(learner.last)
+
+
+def heavy_pairs() -> PairCounts:
+    """Three of five tuples have one first key; their second keys differ."""
+    numbers = [0 if n % 5 < 3 else n for n in range(600)]
+    left = np.array([hash_key(n) for n in numbers], dtype=np.uint64)
+    right = np.array([hash_key(f"second {n % 60}") for n in range(600)], dtype=np.uint64)
+    return PairCounts.of(left, right)
 
 
 def test_counting_becomes_rarer_when_it_costs_too_much() -> None:

@@ -80,6 +80,11 @@ def test_something_else_is_refused(data: bytes) -> None:
         Transition.from_bytes(data)
 
 
+def test_tables_of_nobody_are_refused() -> None:
+    with pytest.raises(tw.UsageError, match="routing tables: expected some component's, got none"):
+        Transition.between({}, {})
+
+
 def test_a_key_that_is_named_where_its_group_is_does_not_move() -> None:
     plain = RoutingTable.even(PLACES)
     hashes = np.array([5, 77], dtype=np.uint64)

@@ -19,10 +19,9 @@ from thalweg.control.links import (
     Tables,
     key_weights,
     places_of,
-    positions,
 )
 from thalweg.hashing import Hashes
-from thalweg.routing.table import Places, RoutingTable
+from thalweg.routing.table import Places, RoutingTable, positions
 from thalweg.sketches.pairs import PairCounts
 
 Flags = npt.NDArray[np.bool_]

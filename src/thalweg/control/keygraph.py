@@ -25,7 +25,7 @@ from thalweg.control.links import (
 )
 from thalweg.control.settings import LocalitySettings
 from thalweg.hashing import Hashes
-from thalweg.routing.table import RoutingTable
+from thalweg.routing.table import RoutingTable, distinct
 from thalweg.sketches.assignment import assign_tree
 from thalweg.sketches.graphs import Graph, Ints
 from thalweg.sketches.pairs import Weights
@@ -50,7 +50,7 @@ class KeyGraph:
         for link, chosen in kept.items():
             sides.setdefault(link.sender, []).append(pairs[link].left[chosen])
             sides.setdefault(link.reader, []).append(pairs[link].right[chosen])
-        keys = {name: np.unique(np.concatenate(side)) for name, side in sorted(sides.items())}
+        keys = {name: distinct(np.concatenate(side)) for name, side in sorted(sides.items())}
         begins = np.cumsum([0, *map(len, keys.values())]).tolist()
         first = dict(zip(keys, begins[:-1], strict=True))
         return cls(_graph(pairs, observed, kept, keys), keys, first)

@@ -154,7 +154,7 @@ class Learner:
         self._known = {name: keys for name, (keys, _) in heat.items()}
         self._clear()
         self._begun = self._adopted = seen.clock
-        made = self._rerouting(self.last.tables, seen, heat, self.last.reason)
+        made = self._rerouting(self.last.tables, seen, heat, in_words(self.last))
         before, predicted = score(self.last.present), score(self.last.predicted)
         return replace(made, before=before, predicted=predicted)
 
@@ -197,6 +197,14 @@ class Learner:
         }
         self._recent.clear()
         self._tuples.clear()
+
+
+def in_words(decision: Reroute | NoChange) -> str:
+    """Give the reason of a decision, and which keys are too heavy for any place."""
+    if not decision.heavy:
+        return decision.reason
+    keys = ", ".join(f"one of {key.component!r} with {key.share:.1%}" for key in decision.heavy)
+    return f"{decision.reason}; keys too heavy for a place: {keys.replace('%', ' %')}"
 
 
 def score(outlook: Outlook) -> Score:

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.hashing import Hashes, hash_columns
-from thalweg.routing.table import Places, RoutingTable
+from thalweg.routing.table import Places, RoutingTable, distinct, positions
 from thalweg.sketches.pairs import PairCounts, Weights, summed
 
 Pairs = Mapping["Link", PairCounts]
@@ -94,14 +93,6 @@ class Observed:
         return sum(self.traffic(link) for link in self.fit if link.sender == sender)
 
 
-def positions(sorted_hashes: Hashes, hashes: Hashes) -> tuple[Places, npt.NDArray[np.bool_]]:
-    """Say where each hash is among sorted ones, and whether it is there at all."""
-    if not len(sorted_hashes):
-        return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), bool)
-    at = np.minimum(np.searchsorted(sorted_hashes, hashes), len(sorted_hashes) - 1)
-    return at, sorted_hashes[at] == hashes
-
-
 def number_of_places(tables: Tables) -> int:
     """Give the number of places, which is the same for all tables."""
     return next(iter(tables.values())).places
@@ -140,7 +131,7 @@ def key_weights(pairs: Pairs) -> dict[str, tuple[Hashes, Weights]]:
 
 
 def _largest(parts: list[tuple[Hashes, Weights]]) -> tuple[Hashes, Weights]:
-    keys = np.unique(np.concatenate([part[0] for part in parts]))
+    keys = distinct(np.concatenate([part[0] for part in parts]))
     weights = np.zeros(len(keys))
     for hashes, counts in parts:
         at = np.searchsorted(keys, hashes)

@@ -17,7 +17,7 @@ from thalweg.control.links import (
     number_of_places,
     places_of,
 )
-from thalweg.routing.table import RoutingTable
+from thalweg.routing.table import RoutingTable, united
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,6 @@ def heavy_keys(weights: KeyWeights, above: float, number: int) -> tuple[HeavyKey
 
 def moved(old: RoutingTable, new: RoutingTable, state: KeyBytes) -> tuple[int, float]:
     """Give the number of keys with state that change their place, and their bytes."""
-    keys = np.union1d(old.hashes, new.hashes)
+    keys = united(old.hashes, new.hashes)
     sizes = state.of(keys[old.places_of(keys) != new.places_of(keys)])
     return int(np.count_nonzero(sizes)), float(sizes.sum())

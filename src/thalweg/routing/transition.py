@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from thalweg.errors import StateError, explain
+from thalweg.errors import StateError, UsageError, explain
 from thalweg.hashing import Hashes, key_groups
 from thalweg.routing.table import Places, RoutingTable, united
 
@@ -82,6 +82,9 @@ class Transition:
 
         Both sets have the same components and the same even key groups.
         """
+        if not new:
+            hint = "only components with keyed state and fields(...) have routing tables"
+            raise UsageError(explain("routing tables", "", "some component's", "none", hint))
         components = {}
         for name in new:
             hashes = united(old[name].hashes, new[name].hashes)

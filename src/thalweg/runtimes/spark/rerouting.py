@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from thalweg.control.learning import Learner, score
+from thalweg.control.learning import Learner, in_words, score
 from thalweg.control.links import Link
 from thalweg.control.locality import NoChange, Reroute
 from thalweg.control.measures import outlook
@@ -143,7 +143,7 @@ class Learning:
         last = self._rerouter.last
         if last is not None and last is not before:
             self._waits = None
-            answer(f"{'rerouting' if isinstance(last, Reroute) else 'no change'}: {last.reason}")
+            answer(f"{'rerouting' if isinstance(last, Reroute) else 'no change'}: {in_words(last)}")
 
     def _follow(self, epoch: int, seen: Seen, tables: Tables) -> None:
         """Add a batch to the report, or give it with the first batch behind the last step."""

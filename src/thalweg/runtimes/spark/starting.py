@@ -25,6 +25,7 @@ from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
 from thalweg.statelog.objects import CorruptRun
 from thalweg.statelog.runs import Only, RunRef, Runs
+from thalweg.statelog.tables import load_tables
 from thalweg.version import __version__
 
 
@@ -147,6 +148,8 @@ def _is_sound(location: Location, manifest: Manifest) -> bool:
     try:
         for ref in (ref for refs in manifest.runs for ref in refs):
             runs.open(location, ref)
+        if manifest.tables is not None:
+            load_tables(location, manifest.tables)
     except StateError:
         return False
     return True

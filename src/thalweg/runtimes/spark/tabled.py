@@ -9,9 +9,7 @@ from pyspark import Broadcast, SparkContext
 
 from thalweg.routing.table import RoutingTable
 from thalweg.routing.transition import Moving, Transition
-from thalweg.statelog.location import Location
-from thalweg.statelog.manifests import Manifest
-from thalweg.statelog.tables import TablesRef, load_tables
+from thalweg.statelog.tables import TablesRef
 
 
 @dataclass(frozen=True)
@@ -27,12 +25,6 @@ class Tabled:
     def send(cls, context: SparkContext, ref: TablesRef, transition: Transition) -> Tabled:
         """Send tables to the workers."""
         return cls(ref, context.broadcast(transition.to_bytes()))
-
-    @classmethod
-    def of(cls, context: SparkContext, location: Location, manifest: Manifest) -> Tabled | None:
-        """Send the tables of a version, if it has any."""
-        ref = manifest.tables
-        return None if ref is None else cls.send(context, ref, load_tables(location, ref))
 
     @property
     def pending(self) -> bool:
