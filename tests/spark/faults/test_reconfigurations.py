@@ -181,7 +181,7 @@ def test_an_executor_killed_while_keys_move_makes_the_batch_move_them_again(
 
 
 #: As long as runs are not merged, places share them.
-UNMERGED = "during compaction=kill@1,4,7"
+UNMERGED = "during compaction=raise@1,4,7"
 WORDS = [row(n)[1] for n in range(360)]
 
 

@@ -32,7 +32,7 @@ def test_what_a_task_raises_makes_the_batch_run_again(failing: Path) -> None:
 
 def test_runs_that_could_not_be_merged_are_merged_later(failing: Path) -> None:
     job = Job(folder=str(failing), rows=300, batch=30, runs=2)
-    arm(job, "during compaction=kill@1,3,5")
+    arm(job, "during compaction=raise@1,3,5")
     check(job, run(job, spark_session()))
     assert len(failures(job)) == 3
     last = Manifests(Location.of(failing / "state")).latest()

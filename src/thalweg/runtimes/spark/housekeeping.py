@@ -1,10 +1,14 @@
 """What happens beside the batches: runs are merged, and objects that nobody needs are deleted.
 
-Both in one thread of their own. Merging is a Spark job; its result is adopted by the next commit.
+Both in one thread of their own. Merging is a Spark job, or, where the driver's machine is the only
+one, done by that thread: a job would keep a batch waiting for one of the few cores. Its result is
+adopted by the next commit.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,11 +29,15 @@ from thalweg.statelog.garbage import garbage, needed, run_name
 from thalweg.statelog.manifests import Manifest, Manifests
 from thalweg.statelog.owners import Owners
 from thalweg.statelog.parts import milliseconds
-from thalweg.statelog.runs import RunRef
+from thalweg.statelog.runs import RunRef, Runs
 
 _FOLDERS = ("runs", "staged", "letters", "tables")
 # Merges that fail one after the other before the run does: then the number of runs has no bound.
 _FAILURES = 5
+# The thread gives way to workers of batches, as far as Linux permits.
+_NICE = 5
+# A batch waits for a merge when a place has so many times the runs that it should have.
+_PATIENCE = 4
 
 
 class Merging(msgspec.Struct, frozen=True, array_like=True):
@@ -64,7 +72,9 @@ class Housekeeping:
         program = shipped.program()
         self._location, self._limits = program.location, program.limits
         self._retained: list[Manifest] = []
-        self._thread = ThreadPoolExecutor(1, "thalweg-housekeeping", initializer=in_thread)
+        self._here = str(context.master).startswith("local")
+        begin = _give_way if self._here else in_thread
+        self._thread = ThreadPoolExecutor(1, "thalweg-housekeeping", initializer=begin)
         self._merging: Future[list[Merged]] | None = None
         self._deleting: Future[None] | None = None
         self._failures = 0
@@ -88,7 +98,10 @@ class Housekeeping:
 
     def adopt(self, runs: list[list[RunRef]]) -> list[list[RunRef]]:
         """Put merged runs, if there are any by now, in the place of those they were made of."""
-        if self._merging is None or not self._merging.done():
+        most = max(map(len, runs), default=0)
+        if self._merging is None:
+            return runs
+        if not self._merging.done() and most <= _PATIENCE * self._limits.runs:
             return runs
         merging, self._merging = self._merging, None
         try:
@@ -100,8 +113,8 @@ class Housekeeping:
             if self._failures >= _FAILURES:
                 raise
             return runs
-        for merged in found:
-            runs[merged.place] = replaced(runs[merged.place], merged.merge, merged.run)
+        for done in found:
+            runs[done.place] = replaced(runs[done.place], done.merge, done.run)
         return runs
 
     def after(self, manifest: Manifest) -> None:
@@ -141,12 +154,15 @@ class Housekeeping:
     def _run_merges(
         self, merges: list[Merging], tabled: Tabled | None, clock: float
     ) -> list[Merged]:
+        if self._here:
+            program, opened = self._shipped.program(), Runs()
+            return [merged(program, opened, tabled, clock, merging) for merging in merges]
         payloads = [msgspec.msgpack.encode(merging) for merging in merges]
         # Half of the cores at most: the others are for batches.
         at_once = max(1, self._context.defaultParallelism // 2)
         rdd = descriptors(self._context, payloads, min(len(payloads), at_once))
-        merged = run_at(rdd, partial(run_merges, self._shipped, tabled, clock))
-        return [msgspec.msgpack.decode(data, type=Merged) for data in collect(merged)]
+        results = run_at(rdd, partial(run_merges, self._shipped, tabled, clock))
+        return [msgspec.msgpack.decode(data, type=Merged) for data in collect(results)]
 
 
 def run_merges(
@@ -160,11 +176,23 @@ def run_merges(
     program = shipped.program()
     for payload in payloads:
         merging = msgspec.msgpack.decode(payload, type=Merging)
-        hit("during compaction")
-        name = run_name(merging.merge.refs[-1].last, merging.place, uuid.uuid4().hex)
-        trim = _trim(program, program.owners(tabled), merging, clock)
-        run = compact(program.location, program.opened, merging.merge, name, trim)
-        yield msgspec.msgpack.encode(Merged(merging.place, merging.merge, run))
+        yield msgspec.msgpack.encode(merged(program, program.opened, tabled, clock, merging))
+
+
+def merged(
+    program: Program, opened: Runs, tabled: Tabled | None, clock: float, merging: Merging
+) -> Merged:
+    """Merge runs of one place."""
+    hit("during compaction")
+    name = run_name(merging.merge.refs[-1].last, merging.place, uuid.uuid4().hex)
+    trim = _trim(program, program.owners(tabled), merging, clock)
+    run = compact(program.location, opened, merging.merge, name, trim)
+    return Merged(merging.place, merging.merge, run)
+
+
+def _give_way() -> None:
+    if hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
 
 
 def _trim(program: Program, owners: Owners, merging: Merging, clock: float) -> Trim:
