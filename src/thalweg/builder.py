@@ -156,10 +156,16 @@ class Reads:
         _need_names("fields", names)
         return self.grouping(component, groupings.Fields(names, tuple(bounds)), stream)
 
-    def partial_key(self, component: str, *names: str, stream: str = DEFAULT_STREAM) -> Reads:
-        """Share each key between two tasks."""
+    def partial_key(
+        self,
+        component: str,
+        *names: str,
+        stream: str = DEFAULT_STREAM,
+        choices: groupings.Choices = 2,
+    ) -> Reads:
+        """Share each key between two tasks; ``choices="heavy"``: heavy ones among more."""
         _need_names("partial_key", names)
-        return self.grouping(component, groupings.PartialKey(names), stream)
+        return self.grouping(component, groupings.PartialKey(names, choices), stream)
 
     def local_or_shuffle(self, component: str, *, stream: str = DEFAULT_STREAM) -> Reads:
         """Take tuples from senders at the same place first."""

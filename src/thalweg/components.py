@@ -231,6 +231,8 @@ class _BoltBody(Body):
     state_type: Any = Any
     #: How values of its state become bytes, where msgpack of ``state_type`` will not do.
     state_codec: Any = None
+    #: True when it spends its time in Python, so that two threads would only wait for each other.
+    pure_python: ClassVar[bool] = False
 
     #: State of this task (keyed and global bolts).
     state: KeyedState
@@ -260,6 +262,7 @@ class Bolt(_BoltBody):
     """
 
     auto_ack: ClassVar[bool] = True
+    pure_python: ClassVar[bool] = True
 
     def process(self, t: Any) -> None:
         """Handle one tuple; ``emit`` as often as needed."""

@@ -12,11 +12,8 @@ Fields(hashtag: string, count: int64)
 
 from __future__ import annotations
 
-import datetime as dt
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -30,9 +27,10 @@ from thalweg.errors import TopologyError, explain, shorten
 from thalweg.execution import Result
 from thalweg.expressions import Expression
 from thalweg.groupings import Grouping
-from thalweg.operators import keyed, stateless
+from thalweg.operators import keyed, spreading, stateless
 from thalweg.operators.calls import Call, Function, bind, result_fields
 from thalweg.operators.ranking import Top
+from thalweg.operators.starting import class_step, starter
 from thalweg.schemas import Fields, fields
 from thalweg.topology import Topology
 from thalweg.validation import unknown
@@ -286,32 +284,77 @@ class KeyedStream:
     stream: Stream
     key: tuple[str, ...]
 
-    def count(self, table: str, *, into: str = "count", **options: Any) -> Stream:
-        """Count the tuples of each key; sends changed counts once per block."""
-        return self._table(table, keyed.Count(table, self._result(into, pa.int64())), options)
+    def count(
+        self, table: str, *, into: str = "count", spread: bool = False, **options: Any
+    ) -> Stream:
+        """Count the tuples of each key; sends changed counts once per block.
 
-    def sum(self, table: str, field: str, *, into: str = "sum", **options: Any) -> Stream:
-        """Add up a field per key; sends changed sums once per block."""
+        With ``spread`` blocks are counted wherever they are, and the counts added up by key.
+        """
+        outputs = self._result(into, pa.int64())
+        if spread:
+            parts = spreading.CountParts(self.key, outputs)
+            return self._spread(table, parts, keyed.Sum(table, into, outputs), options)
+        return self._table(table, keyed.Count(table, outputs), options)
+
+    def sum(
+        self, table: str, field: str, *, into: str = "sum", spread: bool = False, **options: Any
+    ) -> Stream:
+        """Add up a field per key; sends changed sums once per block. ``spread`` as in count."""
         self.stream._check_fields([field], table)
         outputs = self._result(into, _wide(self.stream.fields.type_of(field)))
+        if spread:
+            parts = spreading.SumParts(self.key, field, outputs)
+            return self._spread(table, parts, keyed.Sum(table, into, outputs), options)
         return self._table(table, keyed.Sum(table, field, outputs), options)
 
     def reduce(
-        self, table: str, field: str, function: Function, *, into: str | None = None, **options: Any
+        self,
+        table: str,
+        field: str,
+        function: Function,
+        *,
+        into: str | None = None,
+        spread: bool = False,
+        **options: Any,
     ) -> Stream:
-        """Combine the values of a field per key, two by two; the order must not matter."""
+        """Combine the values of a field per key, two by two; the order must not matter.
+
+        With ``spread`` values are combined wherever they are, and the results by key.
+        """
         self.stream._check_fields([field], table)
         outputs = self._result(into or field, _wide(self.stream.fields.type_of(field)))
-        made = keyed.Reduce(table, Call(function, (field,)), lambda: keyed.MISSING, outputs)
-        return self._table(table, made, options)
+        call = Call(function, (field,))
+        if spread:
+            partial = self._result(into or field, spreading.PARTIAL)
+            parts = spreading.ReduceParts(self.key, call, _missing, partial)
+            return self._spread(table, parts, spreading.Merged(table, function, outputs), options)
+        return self._table(table, keyed.Reduce(table, call, _missing, outputs), options)
 
     def fold(
-        self, table: str, start: Any, function: Function, *, into: str = "value", **options: Any
+        self,
+        table: str,
+        start: Any,
+        function: Function,
+        *,
+        into: str = "value",
+        merge: Function | None = None,
+        spread: bool = False,
+        **options: Any,
     ) -> Stream:
-        """Keep one value per key: ``function(value, *fields)``; the order must not matter."""
-        call = bind(function, self.stream.fields, table, skip=1)
-        made = keyed.Fold(table, call, _starter(start, table), self._result(into))
-        return self._table(table, made, options)
+        """Keep one value per key: ``function(value, *fields)``; the order must not matter.
+
+        With ``spread`` blocks are folded wherever they are, each from the start, and
+        ``merge(value, value)`` makes one value of two.
+        """
+        call, begin = bind(function, self.stream.fields, table, skip=1), starter(start, table)
+        outputs = self._result(into)
+        if spread:
+            merged = spreading.Merged(table, spreading.checked_merge(merge, table), outputs)
+            partial = self._result(into, spreading.PARTIAL)
+            parts = spreading.FoldParts(self.key, call, begin, partial)
+            return self._spread(table, parts, merged, options)
+        return self._table(table, keyed.Fold(table, call, begin, outputs), options)
 
     def running_count(self, *, into: str = "count", **options: Any) -> Stream:
         """Add to each tuple how many tuples its key has had, in order."""
@@ -325,7 +368,7 @@ class KeyedStream:
         """Add to each tuple the new value of its key: ``function(value, *fields)``, in order."""
         call = bind(function, self.stream.fields, "scan", skip=1)
         outputs = self.stream.fields.extend(Fields((into,), (None,)))
-        made = keyed.Scan(call, _starter(start, "scan"), outputs, into)
+        made = keyed.Scan(call, starter(start, "scan"), outputs, into)
         return self._running("scan", made, options)
 
     def stateful(
@@ -336,11 +379,11 @@ class KeyedStream:
         ``logic`` is a function ``(state, *fields) -> (state, output)``, or a class with a method
         ``process(*fields)`` whose objects, one per key, are the state (a dataclass or Struct).
         """
-        step, begin = (_class_step(logic), logic) if isinstance(logic, type) else (logic, start)
+        step, begin = (class_step(logic), logic) if isinstance(logic, type) else (logic, start)
         taken = getattr(logic, "process", logic)
         call = bind(taken, self.stream.fields, "stateful", skip=1)
         outputs = result_fields(taken, fields, None)
-        made = keyed.Stateful(replace(call, function=step), _starter(begin, "stateful"), outputs)
+        made = keyed.Stateful(replace(call, function=step), starter(begin, "stateful"), outputs)
         if isinstance(logic, type):
             made.state_type = logic
         return self._running("stateful", made, options)
@@ -361,6 +404,15 @@ class KeyedStream:
         self.stream.flow._tables[table] = made
         return made
 
+    def _spread(
+        self, table: str, parts: AnyBolt, merged: AnyBolt, options: dict[str, Any]
+    ) -> Stream:
+        """Put a table behind its parts."""
+        shared = {name: options[name] for name in options if name in ("degree", "on_error")}
+        anywhere = replace(self.stream, grouping=_SHUFFLE)
+        partial = anywhere._then(f"{table}.parts", parts, shared)
+        return partial.key_by(*self.key)._table(table, merged, options)
+
     def _running(self, wanted: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
         return self.stream._then(self.stream._name(wanted, options), bolt, options)
 
@@ -378,46 +430,12 @@ def _beside_key(key: Fields, value: Fields, where: str) -> Fields:
     return key.extend(value)
 
 
+def _missing() -> Any:
+    return keyed.MISSING
+
+
 def _add_one(value: int) -> int:
     return value + 1
-
-
-def _class_step(logic: type) -> Function:
-    process = getattr(logic, "process", None)
-    if not callable(process):
-        raise TopologyError(
-            explain(f"class {logic.__name__}", expected="a method process(self, <fields>)")
-        )
-
-    @functools.wraps(process)  # messages name the method
-    def step(state: Any, *values: Any) -> tuple[Any, Any]:
-        return state, state.process(*values)
-
-    return step
-
-
-def _starter(start: Any, where: str) -> Callable[[], Any]:
-    if callable(start):
-        return start
-    if not _is_immutable(start):
-        raise TopologyError(
-            explain(
-                f"start of {where!r}",
-                expected="a value that cannot change, or a function that makes one",
-                got=shorten(start),
-                hint=f"give {type(start).__name__} itself, or a lambda, instead of an object",
-            )
-        )
-    return lambda: start
-
-
-def _is_immutable(value: Any) -> bool:
-    if isinstance(value, tuple | frozenset):
-        return all(map(_is_immutable, value))
-    return value is None or isinstance(value, _IMMUTABLE)
-
-
-_IMMUTABLE = (bool, int, float, complex, str, bytes, Decimal, dt.date, dt.time, dt.timedelta)
 
 
 def _agreed(types: tuple[pa.DataType | None, ...]) -> pa.DataType | None:

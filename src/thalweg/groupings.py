@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -22,6 +22,10 @@ class CustomGrouping(Protocol):
 
     def choose(self, batch: pa.RecordBatch) -> Sequence[int]:
         """Give the index of the receiving task for each row."""
+
+
+#: How many tasks a partial key may have: two, or more for those that are heavy.
+Choices = Literal[2, "heavy"]
 
 
 def _names(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -51,9 +55,13 @@ class Fields:
 
 @dataclass(frozen=True)
 class PartialKey:
-    """By key with two choices, the less loaded one taken; the receiver must be able to merge."""
+    """By key with two choices, the less loaded one taken; the receiver must be able to merge.
+
+    With ``choices="heavy"`` keys that are too heavy for two tasks have as many as they need.
+    """
 
     names: tuple[str, ...]
+    choices: Choices = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", _names(self.names))
@@ -112,6 +120,8 @@ Grouping = (
 
 def describe(grouping: Grouping) -> str:
     """Name a grouping as people write it.
+
+    It says what the state of a receiver depends upon, so not how many choices a partial key has.
 
     >>> describe(Fields(("word",))), describe(LocalOrShuffle()), describe(NoGrouping())
     ('fields(word)', 'local_or_shuffle', 'none')

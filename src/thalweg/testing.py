@@ -27,6 +27,7 @@ from thalweg.execution import Result, Run
 from thalweg.flow import Flow
 from thalweg.groupings import Global
 from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Component, Input, Topology
 from thalweg.tuples import Tuple
@@ -133,7 +134,7 @@ def run_inline(
     topology: Topology | Flow | TopologyBuilder,
     inputs: Mapping[str, Iterable[Any]] | None = None,
     *,
-    runtime: Inline | Spark | None = None,
+    runtime: Inline | Local | Spark | None = None,
     run: Run | None = None,
     write_dead_letters: bool = False,
 ) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import get_args
 
 import pyarrow as pa
 
@@ -12,7 +13,15 @@ from thalweg import keys
 from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind
 from thalweg.config import ORDERS, OrderName
 from thalweg.errors import TopologyError, explain, locate
-from thalweg.groupings import Custom, CustomGrouping, Direct, LoadAware, PartialKey, describe
+from thalweg.groupings import (
+    Choices,
+    Custom,
+    CustomGrouping,
+    Direct,
+    LoadAware,
+    PartialKey,
+    describe,
+)
 from thalweg.groupings import Fields as FieldsGrouping
 from thalweg.topology import Component, Input
 
@@ -145,15 +154,8 @@ def _check_grouping(component: Component, input_: Input, source: Component) -> N
                 hint=f"direct_streams of {type(source.body).__name__} names the direct ones",
             )
         )
-    if isinstance(grouping, PartialKey) and not callable(getattr(component.body, "merge", None)):
-        raise TopologyError(
-            explain(
-                subject,
-                where,
-                expected="a bolt with a merge(a, b) method, because each key has two tasks",
-                hint="use .fields(...), or add merge to the bolt",
-            )
-        )
+    if isinstance(grouping, PartialKey):
+        _check_partial_key(component, grouping, subject, where)
     if isinstance(grouping, LoadAware) and component.kind is not Kind.STATELESS:
         raise TopologyError(
             explain(subject, where, expected="a stateless bolt", got=component.kind.value)
@@ -163,6 +165,24 @@ def _check_grouping(component: Component, input_: Input, source: Component) -> N
     if isinstance(grouping, Custom) and not isinstance(grouping.rule, CustomGrouping):
         raise TopologyError(
             explain(subject, where, expected="an object with prepare(tasks) and choose(batch)")
+        )
+
+
+def _check_partial_key(
+    component: Component, grouping: PartialKey, subject: str, where: str
+) -> None:
+    if grouping.choices not in get_args(Choices):
+        got = f"choices={grouping.choices!r}"
+        hint = "two tasks for each key, or as many as heavy keys need"
+        raise TopologyError(explain(subject, where, "choices=2 or choices='heavy'", got, hint))
+    if not callable(getattr(component.body, "merge", None)):
+        raise TopologyError(
+            explain(
+                subject,
+                where,
+                expected="a bolt with a merge(a, b) method, because a key has several tasks",
+                hint="use .fields(...), or add merge to the bolt",
+            )
         )
 
 

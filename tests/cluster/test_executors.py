@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import random
-import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 
 import thalweg as tw
 from sparkcluster.cluster import Cluster, NotPermitted
+from sparkcluster.machine import until
 from thalweg.events import Event, Progress
 from thalweg.runtimes.spark import exchange
 from thalweg.runtimes.spark.pump import PumpSettings
@@ -22,8 +22,6 @@ from thalweg.testing import source
 
 pytestmark = pytest.mark.cluster
 
-#: Seconds after which the fixture says that executors do not come.
-WATCHDOG = 120.0
 WORDS = [f"w{n * 7919 % 31}" for n in range(300)]
 CONFIG = {"spark.executor.cores": "1", "spark.executor.memory": "512m"}
 SPECULATION = {
@@ -66,9 +64,7 @@ def speculating(cluster: Cluster, session: Any, failpoints: Path) -> Any:
 
 def started(cluster: Cluster, **more: str) -> Any:
     session = cluster.session(**CONFIG, **more)
-    until = time.monotonic() + WATCHDOG
-    while sum(executors(session).values()) < 4:
-        assert time.monotonic() < until, f"too few executors: {executors(session)}"
+    until(lambda: sum(executors(session).values()) == 4, "four executors")
     return session
 
 

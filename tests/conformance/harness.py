@@ -26,6 +26,7 @@ from thalweg.execution import Run
 from thalweg.flow import Stream
 from thalweg.metrics import Snapshot
 from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.runtimes.spark.runtime import Spark
@@ -94,6 +95,19 @@ def inline(block_rows: int, moving: Moving | None = None) -> Adapter:
     return run
 
 
+def local(**settings: Any) -> Adapter:
+    """Run on the local runtime with a manual clock."""
+
+    def run(topology: Topology, inputs: Inputs, told: Settings) -> Observed:
+        runtime = Local(clock=ManualClock(), ack_timeout=told.ack_timeout, **settings)
+        run = Run(settings=told.values)
+        outcome = run_inline(topology, inputs, runtime=runtime, run=run, write_dead_letters=True)
+        outputs = {name: [tuple(t) for t in rows] for name, rows in outcome.outputs.items()}
+        return Observed(outputs, outcome.result.tables, outcome.result.metrics)
+
+    return run
+
+
 def spark(
     places: int,
     limits: Limits | None = None,
@@ -140,6 +154,10 @@ RUNTIMES: dict[str, RuntimeUnderTest] = {
     "inline/keys-always-move": RuntimeUnderTest(inline(2, lambda given: Anywhere(given, 1))),
     "inline/keys-move-ten-times": RuntimeUnderTest(
         inline(1, lambda given: Anywhere(given, 2, moments=TEN_MOMENTS, budget=30))
+    ),
+    "local/2-workers": RuntimeUnderTest(local(workers=2)),
+    "local/small-blocks": RuntimeUnderTest(
+        local(workers=4, block_rows=2, most_block_rows=3, window=8, queue_rows=5)
     ),
     "spark/2-places": RuntimeUnderTest(spark(2), NOT_ON_SPARK),
     # Everything that can happen does: tuples skip exchanges, input spills, chunks are small.

@@ -19,6 +19,11 @@ class Plain(tw.Bolt):
     def process(self, t): ...
 
 
+class Halves(Plain):
+    @staticmethod
+    def merge(a, b): ...
+
+
 class Keyed(Plain):
     kind = tw.Kind.KEYED
 
@@ -174,6 +179,21 @@ def test_another_grouping_of_a_direct_stream(builder):
 def test_partial_key_without_merge(builder):
     builder.add_bolt("b", Plain()).partial_key("words", "word")
     refused(builder, r"merge\(a, b\)")
+
+
+@pytest.mark.parametrize("choices", [1, 3, "light", None, [2]])
+def test_choices_of_a_partial_key_that_do_not_exist(builder, choices):
+    builder.add_bolt("b", Halves()).partial_key("words", "word", choices=choices)
+    refused(builder, r"expected choices=2 or choices='heavy', got choices=")
+
+
+def test_choices_of_a_partial_key(builder):
+    builder.add_bolt("two", Halves()).partial_key("words", "word")
+    builder.add_bolt("more", Halves()).partial_key("words", "word", choices="heavy")
+    given = [builder.build().component(name).inputs[0].grouping for name in ("two", "more")]
+    assert [grouping.choices for grouping in given] == [2, "heavy"]
+    # One can go on from the other's checkpoint, which remembers how a grouping is described.
+    assert len({tw.groupings.describe(grouping) for grouping in given}) == 1
 
 
 def test_load_aware_for_a_bolt_with_state(builder):

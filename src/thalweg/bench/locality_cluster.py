@@ -1,73 +1,53 @@
-"""What locality brings: the application of the experiments, by hash, at worst, aware, and fused.
+"""What locality brings on the hosts of a cluster (``scripts/cluster``), or on this machine alone.
 
-On hosts of a cluster (``scripts/cluster``), with links of a given rate, or on this machine alone.
-Each way of routing runs the same tuples, with durable state and statistics on; the tables of
-"aware" are learnt while it runs. All hosts share the cores of this machine.
+One setting, sweeps over several of them, and a reconfiguration in the middle of a run. All hosts
+share the cores of this machine; their links have a given rate.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from thalweg.bench.locality_app import AWARE, HASH, WORST, Setting, run_phases
+from thalweg.bench.locality_app import AWARE, HASH, WORST
+from thalweg.bench.locality_plots import draw
+from thalweg.bench.locality_ways import (
+    FUSED,
+    QUICK,
+    SWEEP,
+    WHOLE,
+    Options,
+    Report,
+    Shape,
+    Sizes,
+    Stand,
+    measure,
+    ratio,
+    timeline,
+)
 from thalweg.bench.measuring import cluster_class, environment
 from thalweg.bench.spark_session import bench_session
 from thalweg.errors import UsageError, explain
-from thalweg.workloads.two_keys import TwoKeys
 
-SOURCES = ("local", "shuffled")
-#: Keys for each place: by hash, places then get about the same.
-KEYS = 100
-Report = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What is measured."""
-
-    places: int
-    padding: int
-    locality: float
-    #: Bytes of padding per batch, at least so many tuples.
-    batch_bytes: int = 96 << 20
-    batch_rows: int = 24_000
-    warm: int = 2
-    batches: int = 5
-
-    def setting(self, source: str, fuse: bool) -> Setting:
-        """Make the configuration for a source."""
-        partitions = self.places if source == "local" else None
-        made = TwoKeys(KEYS * self.places, self.locality, self.padding, partitions)
-        rows = max(self.batch_rows, self.batch_bytes // max(1, self.padding))
-        if not self.padding:
-            rows = self.batch_rows * 20
-        return Setting(self.places, made, rows, fuse, self.warm, self.batches)
-
-
-@dataclass(frozen=True)
-class Options:
-    """What can be chosen."""
-
-    padding: int = 4000
-    locality: float = 0.8
-    #: "local": partition i has keys of its own; "shuffled": any key anywhere; or "both".
-    source: str = "both"
-
-    def __post_init__(self) -> None:
-        if self.source not in (*SOURCES, "both"):
-            expected = f"one of {', '.join(SOURCES)}, both"
-            raise UsageError(explain("source", "", expected, self.source))
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The chosen sources."""
-        return SOURCES if self.source == "both" else (self.source,)
+#: What is varied, one option at a time; the others are as given.
+SWEEPS: Mapping[str, tuple[Any, ...]] = MappingProxyType(
+    {
+        "hosts": (2, 3, 4, 6),
+        "padding": (0, 400, 4000, 12_000, 20_000),
+        "locality": (0.6, 0.8, 1.0),
+        "rate": ("100mbit", "200mbit", "400mbit", "1gbit"),
+    }
+)
+TIMELINE, ALL = "timeline", "all"
+#: Values of a sweep that a quick run takes.
+_FEW = 2
 
 
 @dataclass(frozen=True)
@@ -76,6 +56,18 @@ class ClusterOptions(Options):
 
     hosts: int = 3
     rate: str = "200mbit"
+    #: What to vary, "timeline", or "all" for everything; nothing for the one setting alone.
+    sweep: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = (*SWEEPS, TIMELINE, ALL)
+        if self.sweep and self.sweep not in known:
+            raise UsageError(explain("sweep", "", f"one of {', '.join(known)}", self.sweep))
+
+    def asks_for(self, part: str) -> bool:
+        """Say whether a part is to be measured; the one setting has no name."""
+        return self.sweep in (part, ALL)
 
 
 @dataclass(frozen=True)
@@ -87,26 +79,26 @@ class LocalOptions(Options):
 
 def locality_cluster(quick: bool, report: Report, options: ClusterOptions) -> dict[str, Any]:
     """Throughput of two keyed counts on a cluster: by hash, at worst, locality-aware, fused."""
-    shape = _quick(Shape(options.hosts, options.padding, options.locality), quick)
-    cluster = cluster_class("locality-cluster")
-    with cluster(hosts=options.hosts, rate=options.rate) as here:
-        session = here.session(**{"spark.executor.memory": "768m"})
-        results = _sources(session, shape, options, here.shared, report)
+    results: dict[str, Any] = {}
+    if options.asks_for(""):
+        results |= _setting(options, QUICK if quick else WHOLE, report)
+    for name in SWEEPS:
+        if options.asks_for(name):
+            results[name] = sweep(name, options, quick, report)
+    if options.asks_for(TIMELINE):
+        results[TIMELINE] = _timeline(options, QUICK if quick else SWEEP, report)
     return _found("locality-cluster", results, options, quick)
 
 
 def locality_local(quick: bool, report: Report, options: LocalOptions) -> dict[str, Any]:
     """Throughput of two keyed counts in processes of this machine; no network is saved."""
-    shape = _quick(Shape(options.places, options.padding, options.locality), quick)
+    sizes = QUICK if quick else WHOLE
+    shape = Shape(options.places, options.padding, options.locality, sizes)
     with bench_session("locality-local") as session, _temporary() as folder:
-        results = _sources(session, shape, options, folder, report)
+        stand = Stand(session, folder, report)
+        stand.warm_up(options.places)
+        results = _ways(stand, shape, options)
     return _found("locality-local", results, options, quick)
-
-
-def _quick(shape: Shape, quick: bool) -> Shape:
-    if not quick:
-        return shape
-    return replace(shape, batch_bytes=8 << 20, batch_rows=2_000, warm=1, batches=2)
 
 
 @contextmanager
@@ -115,62 +107,104 @@ def _temporary() -> Iterator[Path]:
         yield Path(folder)
 
 
-@dataclass
-class _Folders:
-    """Gives each run a folder of its own."""
-
-    root: Path
-    given: int = 0
-
-    def next(self) -> str:
-        """Give one that nobody has."""
-        self.given += 1
-        return str(self.root / f"run-{self.given}")
+@contextmanager
+def _stand(options: ClusterOptions, report: Report) -> Iterator[Stand]:
+    """Start a cluster with one session, and warm it up."""
+    cluster = cluster_class("locality-cluster")
+    with cluster(hosts=options.hosts, rate=options.rate) as here:
+        session = here.session(**{"spark.executor.memory": "768m"})
+        stand = Stand(session, here.shared, report)
+        stand.warm_up(options.hosts)
+        yield stand
 
 
-def _sources(
-    session: Any, shape: Shape, options: Options, root: Path, report: Report
-) -> dict[str, Any]:
-    folders = _Folders(root)
-    return {source: _ways(session, shape, source, folders, report) for source in options.sources}
+def _shape(options: ClusterOptions, sizes: Sizes) -> Shape:
+    return Shape(options.hosts, options.padding, options.locality, sizes)
 
 
-def _ways(
-    session: Any, shape: Shape, source: str, folders: _Folders, report: Report
-) -> dict[str, Any]:
-    """Measure all ways of routing with one source."""
-    plain, fused = shape.setting(source, False), shape.setting(source, True)
-    found = run_phases(session, plain, [HASH, AWARE, WORST], folders.next())
-    # What is fused begins by hash as well: its tables are learnt.
-    both = run_phases(session, fused, [HASH, AWARE], folders.next())
-    small = replace(plain, rows=plain.places, warm=2, batches=5)
-    bare = run_phases(session, small, [HASH], folders.next())[HASH].summary(1)
-    ways = {name: phase.summary(plain.rows) for name, phase in found.items()}
-    ways["fused"] = both[AWARE].summary(fused.rows)
-    for name, way in ways.items():
-        way["fixed_share"] = plain.rows and way["tuples_per_second"] / (
-            plain.rows * bare["tuples_per_second"]
-        )
-        report(
-            f"{source}, {name}: {way['tuples_per_second']:,.0f} tuples/s, remote "
-            f"{way['remote_bytes_per_tuple']:,.0f} bytes per tuple, local "
-            f"{way['local_bytes_per_tuple']:,.0f}; {way['fixed_share']:.0%} of it fixed"
-        )
-    return ways
+def _ways(stand: Stand, shape: Shape, options: Options) -> dict[str, Any]:
+    ways = {source: measure(stand, shape, source) for source in options.sources}
+    return {"ways": ways, "fixed": stand.fixed_cost(shape.places)}
+
+
+def _setting(options: ClusterOptions, sizes: Sizes, report: Report) -> dict[str, Any]:
+    with _stand(options, report) as stand:
+        return _ways(stand, _shape(options, sizes), options)
+
+
+def _timeline(options: ClusterOptions, sizes: Sizes, report: Report) -> dict[str, Any]:
+    with _stand(options, report) as stand:
+        shape = _shape(options, sizes)
+        return {source: timeline(stand, shape, source) for source in options.sources}
+
+
+def sweep(name: str, options: ClusterOptions, quick: bool, report: Report) -> list[dict[str, Any]]:
+    """Measure all ways for each value of an option; settings of one cluster share it."""
+    values = SWEEPS[name][:_FEW] if quick else SWEEPS[name]
+    points = [replace(options, **{name: value}) for value in values]
+    found = []
+    for _, alike in groupby(points, key=lambda point: (point.hosts, point.rate)):
+        first, *rest = alike
+        with _stand(first, report) as stand:
+            for point in (first, *rest):
+                report(f"{name} {getattr(point, name)}:")
+                ways = _ways(stand, _shape(point, QUICK if quick else SWEEP), point)
+                found.append({name: getattr(point, name), **ways})
+    return found
+
+
+# --- results --------------------------------------------------------------------------------------
 
 
 def _found(name: str, results: Mapping[str, Any], options: Options, quick: bool) -> dict[str, Any]:
-    summary: dict[str, float] = {}
-    for source, ways in results.items():
-        for way in (AWARE, "fused", WORST):
-            ratio = ways[way]["tuples_per_second"] / ways[HASH]["tuples_per_second"]
-            summary[f"{way}_vs_hash_{source}"] = ratio
-        for way, found in ways.items():
-            summary[f"remote_bytes_{way}_{source}"] = found["remote_bytes_per_tuple"]
+    if options.plots:
+        draw(Path(options.plots), results)
     about = {"pyspark": version("pyspark"), "quick": quick, **asdict(options)}
+    # Where pictures were put is nobody's business.
+    about.pop("plots")
     return {
         "name": name,
         "environment": environment() | about,
         "results": dict(results),
-        "summary": summary,
+        "summary": summarised(results),
     }
+
+
+def summarised(results: Mapping[str, Any]) -> dict[str, float]:
+    """Give the figures that are asked for."""
+    found: dict[str, float] = {}
+    for source, ways in results.get("ways", {}).items():
+        for way in (AWARE, FUSED, WORST):
+            found[f"{way}_vs_hash_{source}"] = ratio(ways, way)
+        for way in ways:
+            found[f"remote_bytes_{way}_{source}"] = ways[way]["remote_bytes_per_tuple"]
+    for name in SWEEPS:
+        for row in results.get(name, ()):
+            found |= _of_point(
+                f"{row[name]}_hosts" if name == "hosts" else f"{name}_{row[name]}", row
+            )
+    for source, course in results.get(TIMELINE, {}).items():
+        found[f"after_vs_before_{source}"] = course["after_vs_before"]
+    every = [ways for row in _rows(results) for ways in row["ways"].values()]
+    if every:
+        learnt = [ways[way]["statistics_share"] for ways in every for way in (AWARE, FUSED)]
+        found["statistics_share"] = max(learnt)
+        found["fixed_share"] = max(way["fixed_share"] for ways in every for way in ways.values())
+    return found
+
+
+def _of_point(label: str, row: Mapping[str, Any]) -> dict[str, float]:
+    found = {}
+    for source, ways in row["ways"].items():
+        found[f"fused_vs_hash_{source}_{label}"] = ratio(ways, FUSED)
+        for way in (HASH, FUSED):
+            found[f"remote_bytes_{way}_{source}_{label}"] = ways[way]["remote_bytes_per_tuple"]
+    return found
+
+
+def _rows(results: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Give all that was measured by ways: the one setting, and each point of a sweep."""
+    if "ways" in results:
+        yield results
+    for name in SWEEPS:
+        yield from results.get(name, ())

@@ -58,6 +58,8 @@ def items(source: Iterable[Any] | Callable[[], Iterable[Any]]) -> Items:
 class CallSink(Shared, BlockBolt):
     """Calls a function with each tuple."""
 
+    pure_python = True
+
     def __init__(self, function: Callable[[Any], object]) -> None:
         self.function = function
 

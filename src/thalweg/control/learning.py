@@ -13,20 +13,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from thalweg.clock import seconds
-from thalweg.control.adopting import adopt
+from thalweg.control.adopting import Adopter
 from thalweg.control.links import KeyBytes, KeyWeights, Link, Observed, Pairs, key_weights
 from thalweg.control.locality import NoChange, Reroute, decide, next_rate
 from thalweg.control.measures import Outlook
 from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
 from thalweg.control.settings import LocalitySettings
 from thalweg.errors import UsageError, explain
-from thalweg.hashing import Hashes
 from thalweg.migration.report import Score
-from thalweg.routing.table import united
+from thalweg.routing.table import RoutingTable, is_in
 from thalweg.sketches.pairs import merged
 
 #: Batches that are kept apart, so that the newest of them can be held out.
 _APART = 16
+#: Share of the permitted cost that counting aims at.
+_AIM = 0.75
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class Learner:
         self._adopted = float("-inf")
         self._asked = self._forced = False
         self._clear()
-        #: Keys that had been seen when the tables were made.
-        self._known: dict[str, Hashes] = {}
+        #: Places keys that come after tables were made; None before there are any.
+        self._adopter: Adopter | None = None
         #: The last decision; None before there was one.
         self.last: Reroute | NoChange | None = None
 
@@ -97,7 +98,7 @@ class Learner:
         assert self._begun is not None  # noqa: S101 (noted above)
         if self._asked or seen.clock - self._begun >= self._settings.period:
             return self._decide(seen, tables)
-        if self._known and seen.clock - self._adopted >= seconds(self._settings.adopt_every):
+        if self._adopter and seen.clock - self._adopted >= seconds(self._settings.adopt_every):
             return self._adopt(seen, tables)
         return None
 
@@ -125,7 +126,9 @@ class Learner:
         if len(self._new) > _APART:
             self._new = [self._merged(self._new)]
         if seen.work > 0:
-            self._rate = next_rate(self._rate, seen.counting / seen.work, self._settings.cost)
+            # Below the bound, around which the share would otherwise go up and down.
+            aim = _AIM * self._settings.cost
+            self._rate = next_rate(self._rate, seen.counting / seen.work, aim)
 
     def _merged(self, parts: Iterable[Pairs]) -> Pairs:
         parts = list(parts)
@@ -150,8 +153,9 @@ class Learner:
             if self.last.present is not None:  # otherwise too little was seen: keep it all
                 self._fade(observed)
             return None
-        heat = key_weights(self._merged([observed.fit, observed.held_out]))
-        self._known = {name: keys for name, (keys, _) in heat.items()}
+        all_pairs = self._merged([observed.fit, observed.held_out])
+        heat = key_weights(all_pairs)
+        self._adopter = Adopter.since(all_pairs, self.last.tables, deciding.alpha_adopt)
         self._clear()
         self._begun = self._adopted = seen.clock
         made = self._rerouting(self.last.tables, seen, heat, in_words(self.last))
@@ -161,16 +165,14 @@ class Learner:
     def _adopt(self, seen: Seen, tables: Tables) -> Rerouting | None:
         self._adopted = seen.clock
         new, self._new = self._merged(self._new), []
-        if not self._settings.deciding.adopts:
+        if self._adopter is None or not self._settings.deciding.adopts:
             return None
-        made = adopt(new, tables, self._known, self._settings.deciding.alpha_adopt)
-        heat = key_weights(new)
-        for name, (keys, _) in heat.items():
-            self._known[name] = united(self._known.get(name, keys[:0]), keys)
+        made = self._adopter.after(new, tables)
         if made is None:
             return None
-        placed = sum(len(made[name].hashes) - len(tables[name].hashes) for name in made)
-        return self._rerouting(made, seen, heat, f"{placed:,} new keys join their partners")
+        placed = sum(_placed(tables[name], table) for name, table in made.items())
+        reason = f"{placed:,} new keys join their partners"
+        return self._rerouting(made, seen, key_weights(new), reason)
 
     def _rerouting(self, tables: Tables, seen: Seen, heat: KeyWeights, reason: str) -> Rerouting:
         costs = {name: Cost(*heat[name], _key_bytes(seen, name)) for name in tables if name in heat}
@@ -204,12 +206,19 @@ def in_words(decision: Reroute | NoChange) -> str:
     if not decision.heavy:
         return decision.reason
     keys = ", ".join(f"one of {key.component!r} with {key.share:.1%}" for key in decision.heavy)
-    return f"{decision.reason}; keys too heavy for a place: {keys.replace('%', ' %')}"
+    advice = "spread=True on an aggregate, or partial_key(choices='heavy'), shares them"
+    return f"{decision.reason}; keys too heavy for a place: {keys.replace('%', ' %')} ({advice})"
 
 
 def score(outlook: Outlook) -> Score:
     """Give the two numbers that matter of tables that were measured on pairs."""
     return Score(outlook.locality.overall, outlook.worst)
+
+
+def _placed(old: RoutingTable, new: RoutingTable) -> int:
+    """Give the number of keys that have become listed, or have another place."""
+    same = old.places_of(new.hashes) == new.key_places
+    return len(new.hashes) - int((is_in(new.hashes, old.hashes) & same).sum())
 
 
 def _tuple_bytes(seen: Seen, link: Link) -> float:

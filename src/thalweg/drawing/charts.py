@@ -54,19 +54,30 @@ def _grid(frame: tuple[float, float, float, float], logarithmic: bool) -> Iterat
             f'<line x1="{left:.1f}" x2="{_WIDTH - _RIGHT}" y1="{height:.1f}" y2="{height:.1f}" '
             'stroke="#dddddd"/>'
         )
-        yield _text(left - 8, height + 4, f"{y:.3g}", "end")
-        shown = 10**x if logarithmic else x
-        yield _text(_at(frame, x, 0)[0], _HEIGHT - _BOTTOM + 18, f"{shown:,.0f}", "middle")
+        yield _text(left - 8, height + 4, _number(y, frame[3]), "end")
+        shown, most = (10**x, math.inf) if logarithmic else (x, frame[1])
+        yield _text(_at(frame, x, 0)[0], _HEIGHT - _BOTTOM + 18, _number(shown, most), "middle")
 
 
 def _line(name: str, points: Points, number: int) -> Iterator[str]:
     colour = _COLOURS[number % len(_COLOURS)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+    for x, y in points:
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
     height = _TOP + 10 + 20 * number
     left = _WIDTH - _RIGHT + 14
     yield f'<rect x="{left}" y="{height - 5}" width="14" height="4" fill="{colour}"/>'
     yield _text(left + 20, height + 1, name, "start")
+
+
+def _number(value: float, most: float) -> str:
+    """Write a number of an axis that goes up to some other.
+
+    >>> _number(0.25, 1.0), _number(2.0, 6.0), _number(12500.0, 50_000.0)
+    ('0.25', '2', '12,500')
+    """
+    return f"{value:.3g}" if most < 100 else f"{value:,.0f}"
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:

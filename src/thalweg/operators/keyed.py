@@ -7,7 +7,8 @@ per tuple, in the order of each key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, ClassVar
@@ -32,6 +33,7 @@ class KeyedBolt(Shared, BlockBolt):
     """A block bolt with a state per key."""
 
     kind = Kind.KEYED
+    pure_python = True
     #: The stream that takes changed values.
     changes_on: ClassVar[str] = DEFAULT_STREAM
 
@@ -77,7 +79,7 @@ class StepBolt(KeyedBolt):
         """Fold the block into the state; ``done`` sends (keys, states after each tuple, rows)."""
         keys = self._keys(batch)
         columns = self.step.columns(batch, self.values)
-        with self.state.working(keys) as values:
+        with self._working(keys) as values:
             calls = _Calls(function, self.start, values, self.context.refuse)
             if columns or self.context.tolerant:
                 calls.with_fields(keys, columns)
@@ -90,6 +92,9 @@ class StepBolt(KeyedBolt):
             except SchemaError:
                 calls.undo([keys[row] for row in rows])
                 raise
+
+    def _working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
+        return self.state.working(keys)
 
 
 @dataclass
@@ -173,8 +178,12 @@ class Reduce(Fold):
     """A fold whose start is the first value of the key."""
 
     def _combine(self) -> Function:
-        combine = self.step.function
-        return lambda before, value: value if before is MISSING else combine(before, value)
+        return or_first(self.step.function)
+
+
+def or_first(combine: Function) -> Function:
+    """Make a step that begins with the first value of a key."""
+    return lambda before, value: value if before is MISSING else combine(before, value)
 
 
 class Scan(StepBolt):

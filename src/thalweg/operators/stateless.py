@@ -24,6 +24,8 @@ REST_STREAM = "rest"
 class FunctionBolt(Shared, BlockBolt):
     """A bolt around one function of the user's; errors name that function."""
 
+    pure_python = True
+
     def __init__(self, call: Call, outputs: Fields) -> None:
         self.call = call
         self.outputs = outputs

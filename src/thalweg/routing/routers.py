@@ -14,9 +14,10 @@ import numpy as np
 from thalweg import groupings
 from thalweg.blocks import Block, Rows
 from thalweg.errors import StateError, ThalwegError, explain, locate
-from thalweg.groupings import CustomGrouping, Grouping
+from thalweg.groupings import Choices, CustomGrouping, Grouping
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.keys import refusal
+from thalweg.routing.choices import HeavyChoices, TwoChoices
 from thalweg.routing.table import Places, RoutingTable
 
 
@@ -33,8 +34,8 @@ def make_router(grouping: Grouping, table: RoutingTable) -> Router:
     match grouping:
         case groupings.Fields(names, bounds):
             return RangeRouter(names[0], bounds, tasks) if bounds else KeyRouter(names, table)
-        case groupings.PartialKey(names):
-            return PartialKeyRouter(names, tasks)
+        case groupings.PartialKey(names, choices):
+            return PartialKeyRouter(names, tasks, choices)
         case groupings.All():
             return AllRouter(tasks)
         case groupings.Global():
@@ -96,26 +97,16 @@ class KeyRouter:
 
 
 class PartialKeyRouter:
-    """Two candidate tasks per key, the one with fewer tuples so far taken (Nasir et al., 2015)."""
+    """By key, to the less loaded of two tasks, or of more where a key is heavy."""
 
-    def __init__(self, names: tuple[str, ...], tasks: int) -> None:
+    def __init__(self, names: tuple[str, ...], tasks: int, choices: Choices = 2) -> None:
         self._names = names
-        self._sent = [0] * tasks
+        self._tasks = tasks
+        self._choices = HeavyChoices(tasks) if choices == "heavy" else TwoChoices(tasks)
 
     def route(self, block: Block) -> Iterator[tuple[int, Block]]:
         """Choose for each row."""
-        tasks, sent = len(self._sent), self._sent
-        hashes = _hashes(block, self._names)
-        first = (hashes % np.uint64(tasks)).tolist()
-        # The second candidate is another task, wherever there is another.
-        steps = (hashes >> np.uint64(32)) % np.uint64(max(tasks - 1, 1)) + np.uint64(1)
-        second = ((hashes % np.uint64(tasks) + steps) % np.uint64(tasks)).tolist()
-        targets = np.empty(len(block), dtype=np.int64)
-        for row, (a, b) in enumerate(zip(first, second, strict=True)):
-            chosen = a if sent[a] <= sent[b] else b
-            sent[chosen] += 1
-            targets[row] = chosen
-        return _parts(block, targets, tasks)
+        return _parts(block, self._choices.choose(_hashes(block, self._names)), self._tasks)
 
 
 class RangeRouter:

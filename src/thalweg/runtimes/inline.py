@@ -11,24 +11,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
-from thalweg.acking import Roots
-from thalweg.blocks import Block, Origin, Rows, merge
+from thalweg.blocks import Block, Origin
 from thalweg.clock import Clock, SystemClock
 from thalweg.control.rerouting import Rerouter
 from thalweg.errors import UsageError, explain
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted
 from thalweg.execution import Result, Run
-from thalweg.groupings import LocalOrShuffle
 from thalweg.hashing import KEY_GROUPS
 from thalweg.metrics import Counter, LatencySketch, Snapshot
-from thalweg.ordering import Arrival, interleave, ordered, rejoin, traced
+from thalweg.ordering import Arrival, interleave, ordered, traced
 from thalweg.runtimes.block_tasks import AnyBoltTask
-from thalweg.runtimes.inline_rerouting import Learning, Pairs, Trail
-from thalweg.runtimes.inline_routing import Edge, Owners, make_edges
+from thalweg.runtimes.following import close_all, joined, last_bolts, output_block, read_tables
+from thalweg.runtimes.inline_rerouting import Learning, Pairs
+from thalweg.runtimes.inline_routing import Owners, make_edges
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
@@ -106,15 +104,16 @@ class _Running:
             self._run.listen(RunStarted(self._topology.name, self._settings.name))
             self._loop()
         except BaseException as error:
-            for other in _close_all(opened):
+            for other in close_all(opened):
                 error.add_note(f"while closing: {other}")
             raise
-        for problem in _close_all(opened):
+        for problem in close_all(opened):
             raise problem
         stopped = self._run.stop.is_set()
         snapshot = self._snapshot()
         self._run.listen(RunFinished(snapshot, stopped))
-        return Result(self._topology.name, snapshot, stopped, MappingProxyType(self._tables()))
+        tables = MappingProxyType(read_tables(self._topology, self._bolts))
+        return Result(self._topology.name, snapshot, stopped, tables)
 
     def _make_tasks(self) -> None:
         settings = self._settings
@@ -268,7 +267,7 @@ class _Running:
         parts = list(router.route(block))
         for number, part in parts:
             for emission in self._run_task(component, input_, number, part, lineage):
-                made = _output_block(component, number, part, emission, trail)
+                made = output_block(component, number, part, emission, trail)
                 sent.setdefault(emission.stream, []).append(made)
         for blocks in sent.values():
             self._deliver(blocks, inbox)
@@ -295,17 +294,10 @@ class _Running:
         if self._pairs is not None:
             self._pairs.sent(blocks)
         for edge in self._edges[origin.component, origin.stream]:
-            for block in self._joined(edge, blocks):
+            ordered = edge.reader.name in self._ordered
+            for block in joined(edge.input, blocks) if ordered else blocks:
                 inbox.setdefault(edge.reader.name, []).append((edge.index, block))
                 self._tracker.delivered(edge.reader, edge.input, block)
-
-    def _joined(self, edge: Edge, blocks: list[Block]) -> list[Block]:
-        """Put the parts of one output together where their order matters."""
-        if edge.reader.name not in self._ordered:
-            return blocks
-        if isinstance(edge.input.grouping, LocalOrShuffle):  # who sent a row decides its way
-            return rejoin(blocks)
-        return [merge(blocks)]
 
     def _tell_spouts(self) -> bool:
         """Tell spouts how their tuples ended; what they send in answer enters like any other."""
@@ -325,8 +317,7 @@ class _Running:
 
     def _snapshot(self) -> Snapshot:
         counters = self._counters
-        read = {input_.component for component in self._topology for input_ in component.inputs}
-        last = [c for c in self._topology if not c.is_spout and c.name not in read]
+        last = last_bolts(self._topology)
         return Snapshot(
             elapsed=self._clock.now() - self._start,
             components=tuple(counter.freeze() for counter in counters.values()),
@@ -337,57 +328,3 @@ class _Running:
             acked=self._tracker.acked,
             failed=self._tracker.failed,
         )
-
-    def _tables(self) -> dict[str, dict[Any, Any]]:
-        tables: dict[str, dict[Any, Any]] = {}
-        for name, component in self._topology.tables.items():
-            states = [task.context.state for task in self._bolts[component.name]]
-            combine = getattr(component.body, "merge", None)
-            table = tables[name] = {}
-            for key, value in (pair for state in states if state for pair in state.items()):
-                # Only a partial key is at two tasks; its component has a merge (validation.py).
-                table[key] = combine(table[key], value) if combine and key in table else value
-        return tables
-
-
-def _output_block(
-    component: Component, task: int, part: Block, emission: Emission, trail: Trail
-) -> Block:
-    """Make the block of an emission; its rows stem from rows of the part that was processed."""
-    origin, parents = Origin(component.name, emission.stream, task), emission.parents
-    if parents is None:  # nobody needs to know: let all stem from the last row
-        rows = (emission.batch.num_rows,)
-        serials = np.broadcast_to(part.serials[-1], rows)
-        last = np.broadcast_to(np.int64(len(part) - 1), rows)
-        return Block(emission.batch, origin, serials, last, None, emission.targets, emission.lists)
-    positions = parents if part.positions is None else part.positions[parents]
-    return Block(
-        batch=emission.batch,
-        origin=origin,
-        serials=part.serials[parents],
-        positions=positions,
-        roots=_roots(part, parents, emission.whole),
-        targets=emission.targets,
-        lists=emission.lists,
-        path=() if emission.whole else tuple(level[positions] for level in trail),
-    )
-
-
-def _roots(part: Block, parents: Rows, whole: bool) -> list[Roots] | None:
-    """Give the roots of output rows: those of the parent row, or of the whole part."""
-    if part.roots is None:
-        return None
-    if whole:
-        return [tuple(sorted({root for roots in part.roots for root in roots}))] * len(parents)
-    return [part.roots[row] for row in parents]
-
-
-def _close_all(tasks: Sequence[AnySpoutTask | AnyBoltTask]) -> list[Exception]:
-    """Close every task, also when one of them raises; give what they raised."""
-    errors: list[Exception] = []
-    for task in reversed(tasks):
-        try:
-            task.close()
-        except Exception as error:
-            errors.append(error)
-    return errors

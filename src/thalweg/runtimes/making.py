@@ -61,7 +61,7 @@ class TaskMaker:
         """Make the tasks of a bolt."""
         shapes = make_shapes(component)
         return [
-            self.bolt(component, task, counter, shapes, self._memory(component))
+            self.bolt(component, task, counter, shapes, self.memory(component))
             for task in range(component.degree)
         ]
 
@@ -104,7 +104,8 @@ class TaskMaker:
             return self.read[component.name]
         return frozenset(s for s in component.outputs if self.topology.readers(component.name, s))
 
-    def _memory(self, component: Component) -> MemoryState | None:
+    def memory(self, component: Component) -> MemoryState | None:
+        """Make the state of a task, if its component keeps any."""
         if component.kind is Kind.STATELESS:
             return None
         codec, ttl = codec_of(component), component.options.ttl

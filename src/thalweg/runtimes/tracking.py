@@ -26,6 +26,11 @@ class Tracker:
     def __len__(self) -> int:
         return len(self._acker)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no tuple is open, and there is nothing to tell anybody."""
+        return not len(self._acker) and not self._completed
+
     def open(self, task: AnySpoutTask, ids: Sequence[Any], now: float) -> list[Roots]:
         """Begin a root for each tuple that has an id."""
         return [() if id_ is None else (self._open(task, id_, now),) for id_ in ids]

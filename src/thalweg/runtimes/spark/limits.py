@@ -19,7 +19,8 @@ class Limits:
     #: Rows that a task is given at once.
     chunk_rows: int = 131_072
     #: Tuples of fewer bytes than this take part in the exchange also when they are for the same
-    #: place: to look up their keys twice, before it and after, would cost more.
+    #: place: to look up their keys twice, before it and after, would cost more. Not so where keys
+    #: have places of their own, since few of them travel then.
     fused_bytes: int = 128
     #: Versions that are kept, to fall back on.
     versions: int = 10

@@ -364,6 +364,7 @@ class StageWork:
             return False
         key = edge.reader, edge.index
         if key not in self._fused:  # once: what is sent later must not overtake
-            size = self._program.limits.fused_bytes * len(part)
-            self._fused[key] = part.batch.nbytes >= size
+            # With tables most tuples stay, so that few keys are looked up twice.
+            least = 0 if self._facts.tabled is not None else self._program.limits.fused_bytes
+            self._fused[key] = part.batch.nbytes >= least * len(part)
         return self._fused[key]

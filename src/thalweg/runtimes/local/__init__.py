@@ -1,0 +1,1 @@
+"""The local runtime: one machine, all cores, in order."""

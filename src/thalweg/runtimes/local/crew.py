@@ -1,0 +1,216 @@
+"""The workers of a run: threads that ask what to work on next.
+
+The thread that runs the topology is the first worker; others are started when there is something
+for them to do. Components of plain Python share one token, unless they are seen to wait: two
+threads that both want Python's lock only get in each other's way.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.scheduling import Meter, OperatorView, Scheduler
+
+#: The first worker is the thread that runs the topology.
+MAIN = 0
+_NOBODY = -1
+
+
+@dataclass(frozen=True)
+class CrewLimits:
+    """How many workers there are, and how long they stay with an operator."""
+
+    workers: int
+    #: Most workers, where components wait for something.
+    most: int
+    #: Seconds after which a worker asks again what to work on.
+    slice: float
+    #: Rows that are put together into one block at most.
+    block_rows: int
+
+
+class Crew:
+    """Gives work to workers."""
+
+    def __init__(
+        self, operators: Sequence[Operator], scheduler: Scheduler, meter: Meter, limits: CrewLimits
+    ) -> None:
+        self._operators, self._scheduler, self._meter = operators, scheduler, meter
+        self._limits = limits
+        self._one_at_a_time = getattr(sys, "_is_gil_enabled", lambda: True)()
+        self._condition = threading.Condition()
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._token = _NOBODY
+        self._closing = False
+        self.error: BaseException | None = None
+        #: How often each operator was chosen.
+        self.choices = {operator.component.name: 0 for operator in operators}
+
+    @property
+    def threads(self) -> int:
+        """Workers that there are now."""
+        return 1 + len(self._threads)
+
+    @property
+    def hungry(self) -> bool:
+        """Whether there are operators that several workers could work on."""
+        return self._limits.workers > 1 and not all(o.python for o in self._operators)
+
+    # --- what workers do ---------------------------------------------------------------------
+
+    def work(self, worker: int) -> bool:
+        """Work on something for a while; False when there is nothing to do."""
+        with self._condition:
+            operator = self._choose(worker)
+            if operator is None:
+                return False
+            self._call_others()
+        try:
+            self._work_on(operator, worker)
+        finally:
+            with self._condition:
+                operator.workers -= 1
+                if self._token == worker:
+                    self._token = _NOBODY
+        return True
+
+    def _work_on(self, operator: Operator, worker: int) -> None:
+        """Take from one operator until the time slice is over."""
+        worklist, rows = operator.worklist, self._limits.block_rows
+        end = time.perf_counter() + self._limits.slice
+        while (taken := worklist.take(worker, rows)) is not None:
+            cpu = time.thread_time()
+            try:
+                came, went, took = operator.work(taken, worker)
+            finally:
+                worklist.release(taken.bucket)
+            with self._condition:
+                self._meter.record(operator.index, came, went, took)
+                operator.look(took, time.thread_time() - cpu)
+            if time.perf_counter() >= end or operator.blocked:
+                return
+
+    def _choose(self, worker: int) -> Operator | None:
+        ready = [o for o in self._operators if self._may(o, worker) and o.worklist.ready(worker)]
+        if not ready:
+            return None
+        chosen = ready[0]
+        if len(ready) > 1:
+            choice = self._scheduler.choose([self._view(operator) for operator in ready])
+            # All are beyond their thresholds: the last one makes room.
+            chosen = ready[-1] if choice is None else self._operators[choice.index]
+        chosen.workers += 1
+        self.choices[chosen.component.name] += 1
+        if chosen.python and self._one_at_a_time:
+            self._token = worker
+        return chosen
+
+    def _view(self, operator: Operator) -> OperatorView:
+        return OperatorView(
+            operator.index,
+            operator.worklist.rows,
+            operator.workers,
+            operator.limit,
+            operator.output,
+            operator.bound,
+            *self._meter.read(operator.index),
+        )
+
+    def entered(self, rows: int) -> None:
+        """Count rows that sources have given."""
+        with self._condition:
+            self._meter.enter(rows)
+
+    def _may(self, operator: Operator, worker: int) -> bool:
+        if operator.workers >= operator.limit or operator.blocked:
+            return False
+        taken = self._token not in (_NOBODY, worker)
+        return not (taken and operator.python and self._one_at_a_time)
+
+    # --- waiting and waking ------------------------------------------------------------------
+
+    def woken(self) -> None:
+        """Something was added: let somebody work on it, if its finder has enough to do already."""
+        with self._condition:
+            self._call_others(beside=1)
+
+    def tell(self) -> None:
+        """Something has changed that the first worker may wait for."""
+        with self._condition:
+            if self._idle:
+                self._condition.notify_all()
+
+    def wait(self, seconds: float | None) -> None:
+        """Let the first worker wait until something changes."""
+        with self._condition:
+            if self.error is None and not any(
+                self._may(o, MAIN) and o.worklist.ready(MAIN) for o in self._operators
+            ):
+                self._idle += 1
+                self._condition.wait(seconds)
+                self._idle -= 1
+
+    def _call_others(self, beside: int = 0) -> None:
+        """Wake or start a worker when there is more to do than those at work will do next."""
+        if self._closing or self._free() <= beside:
+            return
+        if self._idle:
+            self._condition.notify()
+        elif self.threads < self._limits.workers or self._waiting():
+            self._start()
+
+    def _free(self) -> int:
+        """Count what workers could begin now."""
+        count, token = 0, self._token == _NOBODY
+        for operator in self._operators:
+            if operator.blocked or not len(operator.worklist):
+                continue
+            if not operator.python or not self._one_at_a_time:
+                count += min(operator.limit - operator.workers, len(operator.worklist))
+            elif token:
+                count, token = count + 1, False
+        return count
+
+    def _waiting(self) -> bool:
+        """Say whether a worker more makes sense, because others wait for something."""
+        waits = any(operator.waits and operator.workers for operator in self._operators)
+        return waits and self.threads < self._limits.most
+
+    def _start(self) -> None:
+        number = self.threads
+        name = f"thalweg-worker-{number}"
+        thread = threading.Thread(target=self._run, args=(number,), name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _run(self, worker: int) -> None:
+        try:
+            while True:
+                if self.work(worker):
+                    continue
+                with self._condition:
+                    if self._closing:
+                        return
+                    if self._free():
+                        continue
+                    self._idle += 1
+                    self._condition.wait()
+                    self._idle -= 1
+        except BaseException as error:
+            with self._condition:
+                self.error = self.error or error
+                self._condition.notify_all()
+
+    def close(self) -> None:
+        """Let all workers end; what they are at is finished."""
+        with self._condition:
+            self._closing = True
+            self._condition.notify_all()
+        for thread in self._threads:
+            thread.join()

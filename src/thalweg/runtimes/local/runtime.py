@@ -1,0 +1,19 @@
+"""The local runtime: all cores of this machine, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thalweg.execution import Result, Run
+from thalweg.runtimes.local.running import Running
+from thalweg.runtimes.local.settings import Settings
+from thalweg.topology import Topology
+
+
+@dataclass(frozen=True)
+class Local(Settings):
+    """The local runtime; ``Local().run(topology)`` runs a topology on it."""
+
+    def run(self, topology: Topology, run: Run | None = None) -> Result:
+        """Run a topology until its sources end or it is told to stop."""
+        return Running(self, topology, run or Run()).run()

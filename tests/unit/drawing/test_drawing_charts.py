@@ -1,0 +1,46 @@
+"""Line charts: every point is drawn, and axes have readable numbers."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from thalweg.drawing.charts import line_chart
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parsed(picture: str) -> ElementTree.Element:
+    return ElementTree.fromstring(picture)  # noqa: S314 (our own picture)
+
+
+def texts(picture: str) -> list[str]:
+    return [element.text or "" for element in parsed(picture).iter(f"{SVG}text")]
+
+
+def test_each_series_has_a_line_a_dot_for_each_point_and_its_name() -> None:
+    drawn = line_chart("a", {"hash": [(1, 2), (2, 3)], "aware": [(1, 4)]}, "hosts", "tuples/s")
+    root = parsed(drawn)
+    assert len(root.findall(f"{SVG}polyline")) == 2
+    assert len(root.findall(f"{SVG}circle")) == 3
+    assert {"a", "hash", "aware", "hosts", "tuples/s"} <= set(texts(drawn))
+
+
+def test_shares_across_can_be_told_apart() -> None:
+    drawn = line_chart("a", {"b": [(0.6, 1.0), (1.0, 2.0)]}, "locality", "x")
+    assert {"0.6", "0.7", "0.8", "0.9", "1"} <= set(texts(drawn))
+
+
+def test_large_numbers_are_written_out() -> None:
+    drawn = line_chart("a", {"b": [(1, 0), (2, 40_000)]}, "x", "tuples/s")
+    assert "40,000" in texts(drawn)
+    assert not any(re.search(r"\de\+", text) for text in texts(drawn))
+
+
+def test_powers_of_ten_are_shown_as_numbers() -> None:
+    drawn = line_chart("a", {"b": [(1, 1), (10_000, 2)]}, "pairs", "y", logarithmic=True)
+    assert {"1", "10", "100", "1,000", "10,000"} <= set(texts(drawn))
+
+
+def test_nothing_to_draw_is_an_empty_frame() -> None:
+    assert parsed(line_chart("a", {}, "x", "y")).find(f"{SVG}polyline") is None
