@@ -118,8 +118,16 @@ def locality_real(quick: bool, report: Report, options: Options) -> dict[str, An
     return {
         "name": "locality-real",
         "environment": environment() | asdict(options) | {"data": data},
-        "results": results if len(sets) > 1 else results[_name(sets[0])],
+        "results": _briefly(results) if len(sets) > 1 else results[_name(sets[0])],
         "summary": summary if len(sets) > 1 else found[_name(sets[0])]["summary"],
+    }
+
+
+def _briefly(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Give locality by period only, of each way, for each set of data."""
+    return {
+        name: {way: [row["locality"] for row in rows] for way, rows in found["periods"].items()}
+        for name, found in results.items()
     }
 
 
