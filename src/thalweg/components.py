@@ -309,6 +309,14 @@ class BlockBolt(_BoltBody):
     #: Fields that matter beside the key, where equal tuples may come as one row; None for all.
     reads: tuple[str, ...] | None = None
 
+    @property
+    def takes(self) -> tuple[str, ...] | None:
+        """Fields that it looks at beside the key, where others need not be sent; None for all.
+
+        What it ``passes_on`` does not count: runtimes do that in its stead.
+        """
+        return self.reads
+
     def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Handle one record batch."""
         raise NotImplementedError

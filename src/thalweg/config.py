@@ -17,6 +17,10 @@ OrderName = Literal["sender", "key", "total"]
 ORDERS: tuple[OrderName, ...] = ("sender", "key", "total")
 
 
+IsolationName = Literal["thread", "process"]
+ISOLATIONS: tuple[IsolationName, ...] = ("thread", "process")
+
+
 @dataclass(frozen=True)
 class DeadLetter:
     """Put what cannot be processed into this file (JSON lines: raw record and reason)."""
@@ -63,6 +67,8 @@ class Options:
     order: OrderName | None = None
     #: Seconds after its last change at which a key of its state is forgotten; None for never.
     ttl: float | None = None
+    #: Where its tasks run on the local runtime: in its threads, or in processes of their own.
+    isolation: IsolationName = "thread"
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Options:
@@ -86,6 +92,9 @@ class Options:
                 read[name] = seconds(read[name])
         if "on_error" in read:
             read["on_error"] = on_error(read["on_error"])
+        if read.get("isolation", "thread") not in ISOLATIONS:
+            expected = f"one of {ISOLATIONS}"
+            raise TopologyError(explain("isolation", where, expected, repr(read["isolation"])))
         if read.get("order") is not None and read["order"] not in ORDERS:
             raise TopologyError(
                 explain("order", where, expected=f"one of {ORDERS}", got=repr(read["order"]))

@@ -70,6 +70,11 @@ class StepBolt(KeyedBolt):
         """The user's function, for messages."""
         return self.step.function
 
+    @property
+    def takes(self) -> tuple[str, ...] | None:
+        """The fields that the function takes."""
+        return self.step.names
+
     def _fold(
         self,
         batch: pa.RecordBatch,
@@ -188,6 +193,8 @@ def or_first(combine: Function) -> Function:
 
 class Scan(StepBolt):
     """One output per tuple: the tuple with, in the field ``into``, the state of its key."""
+
+    takes = None
 
     def __init__(self, step: Call, start: Callable[[], Any], outputs: Fields, into: str) -> None:
         super().__init__(step, start, outputs)

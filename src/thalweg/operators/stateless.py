@@ -60,7 +60,16 @@ class FunctionBolt(Shared, BlockBolt):
         self.send(columns, parents)
 
 
-class Map(FunctionBolt):
+class _Results(FunctionBolt):
+    """A function bolt that sends nothing of its input but what the function makes of it."""
+
+    @property
+    def takes(self) -> tuple[str, ...] | None:
+        """The fields that the function takes."""
+        return self.call.names
+
+
+class Map(_Results):
     """One output per tuple."""
 
     def process_block(self, batch: pa.RecordBatch) -> None:
@@ -68,7 +77,7 @@ class Map(FunctionBolt):
         self._send_results(*self._over(batch))
 
 
-class FlatMap(FunctionBolt):
+class FlatMap(_Results):
     """Any number of outputs per tuple: the function returns an iterable."""
 
     def process_block(self, batch: pa.RecordBatch) -> None:

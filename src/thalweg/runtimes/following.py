@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from thalweg.acking import Roots
 from thalweg.blocks import Block, Origin, Rows, merge
+from thalweg.components import TaskContext
 from thalweg.groupings import LocalOrShuffle
 from thalweg.ordering import rejoin
-from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.outputs import Emission
-from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.topology import Component, Input, Topology
+
+
+class Closes(Protocol):
+    """Something that is open."""
+
+    def close(self) -> None:
+        """Let go."""
+
+
+class Knows(Protocol):
+    """A task, as far as it knows itself."""
+
+    @property
+    def context(self) -> TaskContext:
+        """What it knows."""
 
 
 def output_block(
@@ -49,7 +63,7 @@ def _roots(part: Block, parents: Rows, whole: bool) -> list[Roots] | None:
     return [part.roots[row] for row in parents]
 
 
-def close_all(tasks: Sequence[AnySpoutTask | AnyBoltTask]) -> list[Exception]:
+def close_all(tasks: Sequence[Closes]) -> list[Exception]:
     """Close every task, also when one of them raises; give what they raised."""
     errors: list[Exception] = []
     for task in reversed(tasks):
@@ -68,7 +82,7 @@ def joined(input_: Input, blocks: list[Block]) -> list[Block]:
 
 
 def read_tables(
-    topology: Topology, bolts: Mapping[str, Iterable[AnyBoltTask]]
+    topology: Topology, bolts: Mapping[str, Iterable[Knows]]
 ) -> dict[str, dict[Any, Any]]:
     """Read the tables of a topology from the states of its tasks."""
     tables: dict[str, dict[Any, Any]] = {}

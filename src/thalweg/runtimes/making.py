@@ -51,7 +51,7 @@ class TaskMaker:
     def spouts(self, component: Component, counter: Counter) -> list[AnySpoutTask]:
         """Make the tasks of a spout."""
         shapes = make_shapes(component)
-        contexts = [self._context(component, t, shapes, None) for t in range(component.degree)]
+        contexts = [self.context(component, t, shapes, None) for t in range(component.degree)]
         return [
             make_spout_task(component, context, self._refusals(component, context, counter))
             for context in contexts
@@ -74,16 +74,17 @@ class TaskMaker:
         state: KeyedState | None,
     ) -> AnyBoltTask:
         """Make one task of a bolt."""
-        context = self._context(component, task, shapes, state)
+        context = self.context(component, task, shapes, state)
         return make_bolt_task(component, context, self._refusals(component, context, counter))
 
     def _refusals(self, component: Component, context: TaskContext, counter: Counter) -> Refusals:
         letters = self.letters.get(component.name) if self.letters else None
         return Refusals(component, context.task, counter, self.run.listen, letters)
 
-    def _context(
+    def context(
         self, component: Component, task: int, shapes: Shapes, state: KeyedState | None
     ) -> TaskContext:
+        """Make what a task knows about itself."""
         return TaskContext(
             topology=self.topology.name,
             component=component.name,

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from thalweg.acking import Acker, Completed, Roots
 from thalweg.blocks import Block
 from thalweg.groupings import All
-from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.topology import Component, Input
+
+
+class Processed(Protocol):
+    """A task that has processed a block."""
+
+    #: Rows of it that failed, and rows that the task keeps.
+    failed_rows: set[int]
+    kept_rows: set[int]
 
 
 class Tracker:
@@ -47,7 +54,7 @@ class Tracker:
             for _ in range(copies):
                 self._acker.hold(block.roots)
 
-    def processed(self, task: AnyBoltTask, part: Block) -> None:
+    def processed(self, task: Processed, part: Block) -> None:
         """Note that a task is done with a part, but for the tuples that it keeps."""
         if part.roots is not None:
             self._acker.fail([part.roots[row] for row in task.failed_rows])

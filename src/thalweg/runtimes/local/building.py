@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from thalweg.clock import SystemClock
-from thalweg.components import Kind, Shared
+from thalweg.components import Bolt, Kind, Shared
+from thalweg.errors import UsageError, explain
 from thalweg.execution import Run
 from thalweg.groupings import LoadAware, LocalOrShuffle, NoGrouping, Shuffle
 from thalweg.metrics import ComponentMetrics, Counter
 from thalweg.ordering import ordered, traced
 from thalweg.routing.routers import make_router
 from thalweg.routing.table import RoutingTable
-from thalweg.runtimes.block_tasks import AnyBoltTask
+from thalweg.runtimes.local.isolation import AnyTask, remote_task
 from thalweg.runtimes.local.operators import Facts, Item, Link, Operator, Streams, Wiring
 from thalweg.runtimes.local.scheduling import Meter
 from thalweg.runtimes.local.settings import Settings
@@ -39,7 +40,7 @@ class Built:
     operators: list[Operator]
     meter: Meter
     spouts: dict[str, list[AnySpoutTask]] = field(default_factory=dict)
-    bolts: dict[str, list[AnyBoltTask]] = field(default_factory=dict)
+    bolts: dict[str, list[AnyTask]] = field(default_factory=dict)
     #: By spout and stream.
     sources: dict[str, Streams] = field(default_factory=dict)
     #: One for each task.
@@ -49,7 +50,7 @@ class Built:
         """Find an operator."""
         return next(o for o in self.operators if o.component.name == name)
 
-    def tasks_backwards(self) -> Iterator[AnySpoutTask | AnyBoltTask]:
+    def tasks_backwards(self) -> Iterator[AnySpoutTask | AnyTask]:
         """Go through all tasks, readers before those they read from."""
         for component in reversed(self.topology.components):
             yield from (self.spouts if component.is_spout else self.bolts)[component.name]
@@ -61,6 +62,7 @@ class Built:
 
 def build(settings: Settings, topology: Topology, run: Run, wiring: Wiring) -> Built:
     """Make tasks and operators, and link them."""
+    topology = resolved(settings, topology)
     maker = TaskMaker(topology, settings.clock, settings.seed, settings.key_groups, run)
     built = Built(topology, [], Meter(len(topology.components), settings.scheduling, SystemClock()))
     in_order, lineage, joins = _in_order(topology), traced(topology), _joins(topology)
@@ -74,25 +76,53 @@ def build(settings: Settings, topology: Topology, run: Run, wiring: Wiring) -> B
         pooled = _pooled(component)
         number = settings.crew().most if pooled else component.degree
         counters = [Counter(component.name, 1) for _ in range(number)]
-        shapes = make_shapes(component)
-        tasks = [
-            maker.bolt(
-                component, 0 if pooled else task, counters[task], shapes, maker.memory(component)
-            )
-            for task in range(number)
-        ]
+        tasks = _tasks(maker, component, counters)
         built.counters[component.name], built.bolts[component.name] = counters, tasks
         facts = Facts(
             ordered=component.name in in_order,
             lineage=component.name in lineage,
             mixes=(pooled or number == 1) and component.name not in joins,
             pooled=pooled,
+            gate=component.name in in_order and not _read_by(topology, component, in_order),
         )
+        wiring.flights.gates += facts.gate
         worklist = _worklist(settings, number, pooled)
         operator = Operator(component, tasks, worklist, counters, wiring, facts)
         built.operators.append(operator)
     _link(built, settings)
     return built
+
+
+def resolved(settings: Settings, topology: Topology) -> Topology:
+    """Give components in processes of their own as many tasks as there are workers."""
+    return replace(topology, components=tuple(_resolved(settings, c) for c in topology))
+
+
+def _resolved(settings: Settings, component: Component) -> Component:
+    options = component.options
+    if options.isolation == "thread":
+        return component
+    if isinstance(component.body, Bolt) and not component.body.auto_ack:
+        hint = "let it acknowledge by itself, or run it in a thread"
+        where = f"component {component.name!r}"
+        raise UsageError(explain("isolation 'process'", where, "auto_ack = True", "False", hint))
+    if options.degree is not None or component.kind is Kind.GLOBAL or not component.outputs:
+        return component
+    return replace(component, options=replace(options, degree=settings.threads))
+
+
+def _tasks(maker: TaskMaker, component: Component, counters: list[Counter]) -> list[AnyTask]:
+    shapes, pooled = make_shapes(component), _pooled(component)
+    made: list[AnyTask] = []
+    for at, counter in enumerate(counters):
+        number, state = 0 if pooled else at, maker.memory(component)
+        if component.options.isolation == "process":
+            made.append(
+                remote_task(maker, maker.context(component, number, shapes, state), counter)
+            )
+        else:
+            made.append(maker.bolt(component, number, counter, shapes, state))
+    return made
 
 
 def _link(built: Built, settings: Settings) -> None:
@@ -137,6 +167,15 @@ def _in_order(topology: Topology) -> frozenset[str]:
             found.add(component.name)
             found.update(input_.component for input_ in component.inputs)
     return frozenset(found)
+
+
+def _read_by(topology: Topology, component: Component, readers: frozenset[str]) -> bool:
+    return any(
+        input_.component == component.name
+        for reader in topology
+        for input_ in reader.inputs
+        if reader.name in readers
+    )
 
 
 def _joins(topology: Topology) -> frozenset[str]:

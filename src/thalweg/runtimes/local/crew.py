@@ -158,10 +158,11 @@ class Crew:
 
     def _call_others(self, beside: int = 0) -> None:
         """Wake or start a worker when there is more to do than those at work will do next."""
-        if self._closing or self._free() <= beside:
+        more = 0 if self._closing else self._free() - beside
+        if more <= 0:
             return
         if self._idle:
-            self._condition.notify()
+            self._condition.notify(more)
         elif self.threads < self._limits.workers or self._waiting():
             self._start()
 
@@ -169,10 +170,10 @@ class Crew:
         """Count what workers could begin now."""
         count, token = 0, self._token == _NOBODY
         for operator in self._operators:
-            if operator.blocked or not len(operator.worklist):
+            if not operator.worklist.takes or operator.blocked:
                 continue
             if not operator.python or not self._one_at_a_time:
-                count += min(operator.limit - operator.workers, len(operator.worklist))
+                count += min(operator.limit - operator.workers, operator.worklist.takes)
             elif token:
                 count, token = count + 1, False
         return count

@@ -1,8 +1,9 @@
 """Units under way: what a block of a source has become, until nothing of it is left.
 
-A unit has a number; it is held by everything that stems from it and still has to be done. The
-window keeps the youngest unit near the oldest one, which bounds memory: reorder buffers have room
-for a window, so none of them ever refuses a unit.
+A unit has a number. It is held by each operator that ends the part of the topology which is in
+order, until that operator has let the number pass, and by everything that has to be done behind
+that. The window keeps the youngest unit near the oldest: it bounds memory, and as reorder buffers
+have room for a window, none of them ever refuses a unit.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ class Flights:
 
     def __init__(self, window: int, landed: Callable[[int, float], None]) -> None:
         self.window = window
+        #: Operators that hold every unit until they have let it pass.
+        self.gates = 0
         self._landed = landed
         self._lock = threading.Lock()
         self._next = 0
@@ -31,32 +34,37 @@ class Flights:
     @property
     def open(self) -> bool:
         """Whether there is room for another unit."""
-        oldest = next(iter(self._held), self._next)
-        return self._next < oldest + self.window
+        with self._lock:
+            oldest = next(iter(self._held), self._next)
+            return self._next < oldest + self.window
 
     def begin(self, now: float) -> int:
-        """Give the next number; the unit is held once."""
+        """Give the next number; the unit is held by who asks, and by the gates."""
         with self._lock:
             number, self._next = self._next, self._next + 1
-            self._held[number] = 1
+            self._held[number] = 1 + self.gates
             self._begun[number] = now
             return number
 
-    def hold(self, number: int, times: int = 1) -> None:
+    def hold(self, number: int) -> None:
         """Note that more has to be done for a unit."""
         with self._lock:
-            self._held[number] += times
+            self._held[number] += 1
 
-    def release(self, number: int, now: float, times: int = 1) -> None:
+    def release(self, number: int, now: float) -> None:
         """Note that something was done; the unit may end with it."""
         with self._lock:
-            self._held[number] -= times
+            self._held[number] -= 1
             left = self._held[number]
-            if left > 0:
+            if left:
                 return
-            if left < 0:
-                text = f"unit {number} was released more often than it was held"
-                raise ThalwegError(text)
             del self._held[number]
             begun = self._begun.pop(number)
         self._landed(number, now - begun)
+
+    def validate(self) -> None:
+        """Check what must always hold."""
+        with self._lock:
+            if min(self._held.values(), default=1) < 1 or self._held.keys() != self._begun.keys():
+                text = f"units out of balance: {self._held}"
+                raise ThalwegError(text)

@@ -19,9 +19,9 @@ from thalweg.blocks import Block, Origin, concatenate
 from thalweg.metrics import Counter
 from thalweg.ordering import Arrival, interleave
 from thalweg.routing.routers import Router
-from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.following import joined, output_block
 from thalweg.runtimes.local.flights import Flights
+from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.ring import AnyReorderBuffer, ReorderBuffer
 from thalweg.runtimes.local.worklists import Taken, Worklist
 from thalweg.runtimes.outputs import Emission
@@ -97,7 +97,7 @@ class Wiring:
     woken: Callable[[], None]
     #: Called with (links, blocks) before the blocks are on their way, and when a part is done.
     delivered: Callable[[Link, Block], None]
-    processed: Callable[[AnyBoltTask, Block], None]
+    processed: Callable[[AnyTask, Block], None]
     now: Callable[[], float]
     #: Makes reorder buffers.
     ring: Callable[..., AnyReorderBuffer] = ReorderBuffer
@@ -117,6 +117,8 @@ class Facts:
     mixes: bool
     #: Whether any worker may take anything, with a task of its own.
     pooled: bool
+    #: Whether it takes its input in order, and none of its readers does.
+    gate: bool
 
 
 class Operator:
@@ -125,7 +127,7 @@ class Operator:
     def __init__(
         self,
         component: Component,
-        tasks: Sequence[AnyBoltTask],
+        tasks: Sequence[AnyTask],
         worklist: Worklist[Item],
         counters: Sequence[Counter],
         wiring: Wiring,
@@ -142,9 +144,9 @@ class Operator:
         size = wiring.flights.window
         self._out = wiring.ring(size, self._forward) if facts.ordered else None
         #: Units of which not all inputs have arrived; in order as soon as they have.
-        self._partly: dict[int, list[list[Arrival]]] = {}
+        self._partly: dict[int, list[Arrival]] = {}
         self._missing: dict[int, int] = {}
-        self._entering: ReorderBuffer[list[list[Arrival]]] = ReorderBuffer(size, self._admit_all)
+        self._entering: ReorderBuffer[list[Arrival]] = ReorderBuffer(size, self._admit)
         self._lock = threading.Lock()
         self.index = 0
         #: Workers on it now, and how many there may be.
@@ -173,29 +175,21 @@ class Operator:
         else:
             self._admit(number, arrivals)
 
-    def _assemble(self, number: int, arrivals: list[Arrival]) -> list[list[Arrival]] | None:
+    def _assemble(self, number: int, arrivals: list[Arrival]) -> list[Arrival] | None:
         """Collect the inputs of a unit; gives them when all are there."""
-        if arrivals:
-            self._wiring.flights.hold(number)
         with self._lock:
-            self._partly.setdefault(number, []).append(arrivals)
+            self._partly.setdefault(number, []).extend(arrivals)
             self._missing[number] = self._missing.get(number, len(self.inputs)) - 1
             if self._missing[number]:
                 return None
             del self._missing[number]
             return self._partly.pop(number)
 
-    def _admit_all(self, number: int, inputs: list[list[Arrival]]) -> None:
-        """Let a unit in whose inputs came one by one; each with something in it holds the unit."""
-        self._admit(number, [arrival for arrivals in inputs for arrival in arrivals])
-        for _ in filter(None, inputs):
-            self._wiring.flights.release(number, self._wiring.now())
-
     def _admit(self, number: int, arrivals: list[Arrival]) -> None:
         """Let a whole unit in; called in the order of units, by one thread at a time."""
         special = self._wiring.specials.get(number)
         if special is not None and special.component == self.component.name:
-            self._begin_special(number, special)
+            self.begin_special(number, special)
         elif arrivals:
             arrivals.sort(key=lambda arrival: arrival[0])
             self._begin(number, interleave(arrivals) if len(arrivals) > 1 else arrivals)
@@ -207,12 +201,9 @@ class Operator:
             self._begin(number, arrivals)
 
     def begin_special(self, number: int, special: Special) -> None:
-        """Take a tick or the end, where order does not matter."""
-        self._begin_special(number, special)
-
-    def _begin_special(self, number: int, special: Special) -> None:
+        """Take a tick or the end; one at a time, and in its turn, where order matters."""
         unit = Unit(number, 1, [[[]]])
-        self._wiring.flights.hold(number)
+        self._hold(number)
         self.worklist.add(special.task, Item(unit, None, None, special=special), 1)
         self._wiring.woken()
 
@@ -226,11 +217,15 @@ class Operator:
             for slot, (task, part) in enumerate(parts):
                 items.append((task, Item(unit, input_, part, at, slot)))
         unit.left = len(items)
-        self._wiring.flights.hold(number)
+        self._hold(number)
         for task, item in items:
             assert item.block is not None  # noqa: S101 (just made)
             self.worklist.add(task, item, len(item.block))
         self._wiring.woken()
+
+    def _hold(self, number: int) -> None:
+        if not self.ordered:
+            self._wiring.flights.hold(number)
 
     # --- work --------------------------------------------------------------------------------
 
@@ -258,6 +253,8 @@ class Operator:
     @property
     def python(self) -> bool:
         """Whether it needs Python's lock all the time."""
+        if self.component.options.isolation == "process":
+            return False
         return self.component.body.pure_python and not self.waits  # type: ignore[union-attr]  # a bolt
 
     def look(self, took: float, cpu: float) -> None:
@@ -308,7 +305,7 @@ class Operator:
                 runs.append([item])
         return [(_as_one(run), [item.unit for item in run[1:] if item.unit]) for run in runs]
 
-    def _process(self, task: AnyBoltTask, item: Item) -> list[Block]:
+    def _process(self, task: AnyTask, item: Item) -> list[Block]:
         part, input_ = item.block, item.input
         assert part is not None and input_ is not None  # noqa: S101 (only specials lack them)
         task.bind(origin=part.origin, key=input_.key)
@@ -330,7 +327,7 @@ class Operator:
         assert item.input is not None  # noqa: S101 (as above)
         return self.inputs[self.component.inputs.index(item.input)]
 
-    def _call(self, task: AnyBoltTask, special: Special) -> list[Block]:
+    def _call(self, task: AnyTask, special: Special) -> list[Block]:
         if special.call == "forget":
             task.forget(special.roots)  # type: ignore[union-attr]  # only bolts that keep tuples
             return []
@@ -379,7 +376,7 @@ class Operator:
             blocks = outgoing.get(id(link), [])
             if blocks or link.reader.ordered:
                 link.reader.arrive(number, link, blocks)
-        if unit is not None:
+        if self._facts.gate:
             self._wiring.flights.release(number, self._wiring.now())
 
 

@@ -15,11 +15,11 @@ from thalweg.clock import SystemClock
 from thalweg.events import Event, Progress, RunFinished, RunStarted
 from thalweg.execution import Result, Run
 from thalweg.metrics import LatencySketch, Snapshot
-from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.following import close_all, last_bolts, read_tables
 from thalweg.runtimes.local.building import Built, build
 from thalweg.runtimes.local.crew import MAIN, Crew
 from thalweg.runtimes.local.flights import Flights
+from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.operators import Call, Link, Special, Streams, Wiring
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.outputs import Emission
@@ -72,7 +72,7 @@ class Running:
     def run(self) -> Result:
         """Run until the sources end, or until told to stop."""
         self._start = self._shown = self._clock.now()
-        opened: list[AnySpoutTask | AnyBoltTask] = []
+        opened: list[AnySpoutTask | AnyTask] = []
         try:
             for task in self._built.tasks_backwards():
                 opened.append(task)
@@ -292,7 +292,7 @@ class Running:
         with self._tracking:
             self._tracker.delivered(link.reader.component, link.input, block)
 
-    def _processed(self, task: AnyBoltTask, part: Block) -> None:
+    def _processed(self, task: AnyTask, part: Block) -> None:
         with self._tracking:
             self._tracker.processed(task, part)
 

@@ -52,6 +52,10 @@ class Worklist(Protocol[T]):
     def release(self, bucket: int) -> None:
         """End the ownership of a bucket: what was taken is done."""
 
+    @property
+    def takes(self) -> int:
+        """Number of workers that could take something now."""
+
     def ready(self, worker: int) -> bool:
         """Tell whether ``take`` would give something to this worker now."""
 
@@ -133,6 +137,11 @@ class _Lined(_Counted, Generic[T]):
             if self._held[bucket]:
                 self._held[bucket] = False
                 self._line_up(bucket)
+
+    @property
+    def takes(self) -> int:
+        """Number of buckets that could be taken now."""
+        return sum(map(len, self._lines))
 
     def _line_up(self, bucket: int) -> None:
         if self._queues[bucket] and not self._owned[bucket] and not self._held[bucket]:
@@ -249,6 +258,11 @@ class SharedWorklist(_Counted, Generic[T]):
                 raise _not_owned(bucket)
             self._owned[bucket] = False
 
+    @property
+    def takes(self) -> int:
+        """Whether the oldest item could be taken now: 0 or 1."""
+        return int(self.ready(0))
+
     def ready(self, worker: int) -> bool:
         """Tell whether the oldest item can be taken."""
         with self._lock:
@@ -300,6 +314,11 @@ class OpenWorklist(_Counted, Generic[T]):
 
     def release(self, bucket: int) -> None:
         """Do nothing: nobody owned it."""
+
+    @property
+    def takes(self) -> int:
+        """Number of items that wait, if they may be taken."""
+        return len(self) if self.ready(0) else 0
 
     def ready(self, worker: int) -> bool:
         """Tell whether something waits that is not held."""

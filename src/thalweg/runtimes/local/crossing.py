@@ -1,0 +1,211 @@
+"""How blocks cross to worker processes and back: messages through a pipe, bytes in shared memory.
+
+A message is msgpack with its length in front. Bytes above a bound lie in an arena, a piece of
+shared memory that belongs to one direction of one process: at most one message is under way, and
+the reader copies what it keeps. Nothing that comes back is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from multiprocessing.resource_tracker import unregister
+from multiprocessing.shared_memory import SharedMemory
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from thalweg.blocks import Origin, Rows
+from thalweg.runtimes.outputs import Emission
+
+#: Smaller messages go through the pipe, where they fit into its buffer.
+_INLINE = 32 << 10
+_LENGTH = struct.Struct("<Q")
+M = TypeVar("M", bound=msgspec.Struct)
+
+
+class Told(msgspec.Struct, array_like=True):
+    """What a worker process is asked to do: prepare, process, tick, end, entries, load, close."""
+
+    call: str
+    #: The time that the component sees.
+    now: float = 0.0
+    origin: Origin | None = None
+    key: tuple[str, ...] = ()
+    lineage: bool = False
+    #: Bytes of a record batch, or of packed entries.
+    data: bytes | None = None
+    #: The same in the arena: its name, and how many bytes.
+    arena: str = ""
+    size: int = 0
+
+
+class Sent(msgspec.Struct, array_like=True):
+    """An emission; where its batch begins and ends within the bytes of the answer."""
+
+    stream: str
+    start: int
+    stop: int
+    parents: bytes | None = None
+    whole: bool = False
+    targets: bytes | None = None
+
+
+class Refused(msgspec.Struct, array_like=True):
+    """A tuple that a component's policy refused."""
+
+    tuple_text: str
+    reason: str
+
+
+class Failed(msgspec.Struct, array_like=True):
+    """An error of the component, or of ours."""
+
+    text: str
+    tuple_text: str | None = None
+    component: bool = True
+
+
+class Answer(msgspec.Struct, array_like=True):
+    """What it did."""
+
+    sent: list[Sent] = []
+    failed_rows: list[int] = []
+    refused: list[Refused] = []
+    letters: list[bytes] = []
+    errors: int = 0
+    failure: Failed | None = None
+    data: bytes | None = None
+    arena: str = ""
+    size: int = 0
+
+
+class Arena:
+    """Shared memory that one side writes and the other reads; it grows when it has to."""
+
+    def __init__(self) -> None:
+        self._memory: SharedMemory | None = None
+
+    def put(self, pieces: list[pa.Buffer | bytes]) -> tuple[bytes | None, str, int]:
+        """Write bytes; gives them back where they are few, or else the arena's name and size."""
+        size = sum(map(len, pieces))
+        if size <= _INLINE:
+            return b"".join(map(memoryview, pieces)), "", 0
+        if self._memory is None or self._memory.size < size:
+            self.close()
+            self._memory = SharedMemory(create=True, size=1 << (size - 1).bit_length())
+        view, at = _view(self._memory), 0
+        for piece in pieces:
+            view[at : at + len(piece)] = memoryview(piece).cast("B")
+            at += len(piece)
+        return None, self._memory.name, size
+
+    def close(self) -> None:
+        """Let go of it; it ends with its last reader."""
+        if self._memory is not None:
+            self._memory.close()
+            self._memory.unlink()
+            self._memory = None
+
+
+class Window:
+    """The reader's side of an arena."""
+
+    def __init__(self) -> None:
+        self._memory: SharedMemory | None = None
+
+    def get(self, data: bytes | None, name: str, size: int) -> bytes:
+        """Copy the bytes of a message."""
+        if not name:
+            return data or b""
+        if self._memory is None or self._memory.name != name:
+            self.close()
+            self._memory = SharedMemory(name)
+            unregister(self._memory._name, "shared_memory")  # type: ignore[attr-defined]  # the writer's
+        return bytes(_view(self._memory)[:size])
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+
+
+def _view(memory: SharedMemory) -> memoryview:
+    assert memory.buf is not None  # noqa: S101 (it is open)
+    return memory.buf
+
+
+def write(descriptor: int, message: msgspec.Struct) -> None:
+    """Send a message."""
+    data = msgspec.msgpack.encode(message)
+    left = memoryview(_LENGTH.pack(len(data)) + data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def read(descriptor: int, kind: type[M]) -> M:
+    """Wait for a message; EOFError when the other side has gone."""
+    (size,) = _LENGTH.unpack(_exactly(descriptor, _LENGTH.size))
+    return msgspec.msgpack.decode(_exactly(descriptor, size), type=kind)
+
+
+def _exactly(descriptor: int, size: int) -> bytes:
+    parts = []
+    while size:
+        part = os.read(descriptor, min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def to_bytes(batch: pa.RecordBatch) -> pa.Buffer:
+    """Write a record batch as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def from_bytes(data: bytes | memoryview) -> pa.RecordBatch:
+    """Read what :func:`to_bytes` wrote."""
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        return reader.read_next_batch()
+
+
+def pack(emissions: list[Emission], arena: Arena) -> Answer:
+    """Write emissions into an answer."""
+    pieces, sent, at = [], [], 0
+    for emission in emissions:
+        buffer = to_bytes(emission.batch)
+        stop = at + len(buffer)
+        parents = None if emission.parents is None else emission.parents.tobytes()
+        targets = None if emission.targets is None else emission.targets.tobytes()
+        sent.append(Sent(emission.stream, at, stop, parents, emission.whole, targets))
+        pieces.append(buffer)
+        at = stop
+    data, name, size = arena.put(pieces)
+    return Answer(sent, data=data, arena=name, size=size)
+
+
+def unpack(answer: Answer, data: bytes) -> list[Emission]:
+    """Read the emissions of an answer."""
+    view = memoryview(data)
+    return [
+        Emission(
+            sent.stream,
+            from_bytes(view[sent.start : sent.stop]),
+            _rows(sent.parents),
+            sent.whole,
+            _rows(sent.targets),
+        )
+        for sent in answer.sent
+    ]
+
+
+def _rows(data: bytes | None) -> Rows | None:
+    return None if data is None else np.frombuffer(data, dtype=np.int64)

@@ -1,0 +1,284 @@
+"""Tasks in processes of their own, for components that are busy in Python.
+
+Such a task looks like any other. Its state lives with it; what is needed to rebuild it is here: a
+snapshot, and the blocks since then. When its process dies, a new one is given the snapshot, goes
+through these blocks again (what they sent is known already), and then gets the block at hand.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from thalweg.blocks import DEFAULT_STREAM, Block
+from thalweg.components import BlockBolt, TaskContext
+from thalweg.config import DeadLetter
+from thalweg.errors import ComponentError, ThalwegError
+from thalweg.events import Event, Noticed, TupleRefused
+from thalweg.metrics import Counter
+from thalweg.runtimes.block_tasks import AnyBoltTask
+from thalweg.runtimes.local.child import Parcel
+from thalweg.runtimes.local.crossing import (
+    Answer,
+    Arena,
+    Told,
+    Window,
+    read,
+    to_bytes,
+    unpack,
+    write,
+)
+from thalweg.runtimes.making import TaskMaker
+from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.refusals import DeadLetters, Lines
+from thalweg.runtimes.spark.shipping import pack as pack_code
+from thalweg.state import MemoryState
+from thalweg.state import unpack as unpack_entries
+from thalweg.topology import Component
+
+# A snapshot is taken when the blocks since the last one are so many bytes, or more than it is.
+_LOG_BYTES = 64 << 20
+# Times that one message may end a process before the run does.
+_ATTEMPTS = 3
+
+
+class Process:
+    """A worker process, and the way to it."""
+
+    def __init__(self, code: bytes) -> None:
+        down, up = os.pipe(), os.pipe()
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        command = [sys.executable, "-m", "thalweg.runtimes.local.child", str(down[0]), str(up[1])]
+        self._process = subprocess.Popen(  # noqa: S603 (this very program)
+            command,
+            pass_fds=(down[0], up[1]),
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+        os.close(down[0])
+        os.close(up[1])
+        self._outgoing, self._incoming = down[1], up[0]
+        self._arena, self._window = Arena(), Window()
+        self._first: bytes | None = code
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    def ask(self, told: Told, data: bytes | pa.Buffer | None = None) -> tuple[Answer, bytes]:
+        """Send a message and wait for the answer; EOFError when the process has died."""
+        try:
+            if self._first is not None:
+                first, self._first = self._first, None
+                write(self._outgoing, Told("begin", data=first))
+                answer = read(self._incoming, Answer)
+                if answer.failure is not None:
+                    return answer, b""
+            if data is not None:
+                told.data, told.arena, told.size = self._arena.put([data])
+            write(self._outgoing, told)
+            answer = read(self._incoming, Answer)
+            return answer, self._window.get(answer.data, answer.arena, answer.size)
+        except (BrokenPipeError, FileNotFoundError) as error:
+            raise EOFError from error
+
+    def close(self) -> int:
+        """Wait for its end, and let go of everything."""
+        os.close(self._outgoing)
+        code = self._process.wait()
+        os.close(self._incoming)
+        self._arena.close()
+        self._window.close()
+        return code
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a task in a process needs of the run."""
+
+    now: Callable[[], float]
+    listen: Callable[[Event], None]
+    letters: Lines | None
+    counter: Counter
+
+
+@dataclass(eq=False)
+class RemoteTask:
+    """A task whose component lives in another process."""
+
+    component: Component
+    context: TaskContext
+    parcel: Parcel
+    around: Around
+    failed_rows: set[int] = field(default_factory=set)
+    kept_rows: set[int] = field(default_factory=set)
+    restarts: int = 0
+
+    def __post_init__(self) -> None:
+        self._code = pack_code(self.parcel)
+        self._process: Process | None = Process(self._code)
+        self._bound: dict[str, Any] = {}
+        self._snapshot: bytes = b""
+        self._log: list[tuple[Told, pa.Buffer | None]] = []
+        self._logged = 0
+        body = self.component.body
+        self._takes = body.takes if isinstance(body, BlockBolt) else None
+        self._passes_on = isinstance(body, BlockBolt) and body.passes_on
+
+    def bind(self, **attributes: Any) -> None:
+        """Remember where the next block comes from."""
+        self._bound |= attributes
+
+    def prepare(self) -> None:
+        """Let the component get ready."""
+        self._ask(Told("prepare"))
+
+    def process(self, block: Block, lineage: bool = True) -> list[Emission]:
+        """Send the columns that matter, and give what comes back."""
+        self.failed_rows.clear()
+        batch, key = block.batch, self._bound["key"]
+        if self._takes is not None:
+            wanted = {*key, *self._takes}
+            batch = batch.select([name for name in batch.schema.names if name in wanted])
+        told = Told("process", origin=block.origin, key=key, lineage=lineage)
+        answer, data = self._ask(told, to_bytes(batch))
+        self.failed_rows.update(answer.failed_rows)
+        emissions = unpack(answer, data)
+        if self._passes_on and DEFAULT_STREAM in self.context.read_streams:
+            whole = self.context.shapes[DEFAULT_STREAM].conform(block.batch)
+            emissions.append(Emission(DEFAULT_STREAM, whole, np.arange(len(block))))
+        return emissions
+
+    def tick(self) -> list[Emission]:
+        """Let time pass."""
+        return unpack(*self._ask(Told("tick")))
+
+    def end(self) -> list[Emission]:
+        """Tell the component that its inputs have ended."""
+        return unpack(*self._ask(Told("end")))
+
+    def close(self) -> None:
+        """Take over the state, for those who read tables, and end the process."""
+        if self._process is None:
+            return
+        try:
+            if isinstance(self.context.state, MemoryState) and self.component.table:
+                _, data = self._ask(Told("entries"))
+                self.context.state.load(unpack_entries(data))
+            self._ask(Told("close"))
+        finally:
+            self._process.close()
+            self._process = None
+            if self.around.letters is not None:
+                self.around.letters.close()
+
+    @property
+    def pid(self) -> int | None:
+        """The process that it is in now."""
+        return None if self._process is None else self._process.pid
+
+    # --- the process -------------------------------------------------------------------------
+
+    def _ask(self, told: Told, data: pa.Buffer | None = None) -> tuple[Answer, bytes]:
+        """Ask the process; one that dies is replaced, and asked again."""
+        told.now = self.around.now()
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                if attempt > 1:
+                    self._restore()
+                assert self._process is not None  # noqa: S101 (it is open)
+                answer, found = self._process.ask(told, data)
+            except EOFError:
+                self._replace(told, attempt)
+                continue
+            self._note(answer)
+            self._remember(told, data)
+            return answer, found
+        text = f"its process has died {_ATTEMPTS} times on the same {told.call}"
+        raise self._error(text)
+
+    def _replace(self, told: Told, attempt: int) -> None:
+        assert self._process is not None  # noqa: S101 (it was open)
+        code = self._process.close()
+        self._process = Process(self._code)
+        self.restarts += 1
+        name = self.component.name
+        self.around.listen(
+            Noticed(
+                f"the process of {name!r}, task {self.context.task}, ended with {code} during "
+                f"{told.call}; it is restarted, {len(self._log)} blocks are gone through again"
+                f" (attempt {attempt} of {_ATTEMPTS})"
+            )
+        )
+
+    def _restore(self) -> None:
+        """Bring a new process to where the last one was."""
+        assert self._process is not None  # noqa: S101 (just made)
+        process = self._process
+        process.ask(Told("prepare", self.around.now()))
+        if self._snapshot:
+            process.ask(Told("load", self.around.now()), self._snapshot)
+        for told, data in self._log:
+            process.ask(told, data)
+
+    def _remember(self, told: Told, data: pa.Buffer | None) -> None:
+        """Keep what changed the state, until a snapshot has it."""
+        if told.call not in ("process", "tick", "end") or self.context.state is None:
+            return
+        self._log.append((told, data))
+        self._logged += 0 if data is None else len(data)
+        if self._logged > max(_LOG_BYTES, len(self._snapshot)):
+            _, self._snapshot = self._ask(Told("entries"))
+            self._log, self._logged = [], 0
+
+    def _note(self, answer: Answer) -> None:
+        around, name = self.around, self.component.name
+        for refused in answer.refused:
+            event = TupleRefused(name, self.context.task, refused.tuple_text, refused.reason)
+            around.listen(event)
+        for line in answer.letters:
+            if around.letters is not None:
+                around.letters.write(line)
+        around.counter.errors += answer.errors
+        if answer.failure is not None:
+            if not answer.failure.component:
+                raise self._error(answer.failure.text)
+            text, found = answer.failure.text, answer.failure.tuple_text
+            raise ComponentError(name, self.context.task, text, found)
+
+    def _error(self, text: str) -> ThalwegError:
+        name = self.component.name
+        return ComponentError(name, self.context.task, f"component {name!r}: {text}")
+
+
+AnyTask = AnyBoltTask | RemoteTask
+
+
+def remote_task(maker: TaskMaker, context: TaskContext, counter: Counter) -> RemoteTask:
+    """Make a task in a process of its own, which begins at once."""
+    component = maker.topology.component(context.component)
+    policy, body = component.options.on_error, component.body
+    letters = (maker.letters or {}).get(component.name)
+    if letters is None and isinstance(policy, DeadLetter):
+        letters = DeadLetters(policy.path)
+    # What it passes on is passed on here.
+    passed = {DEFAULT_STREAM} if isinstance(body, BlockBolt) and body.passes_on else set()
+    parcel = Parcel(
+        topology=context.topology,
+        component=component,
+        task=context.task,
+        seed=maker.seed,
+        key_groups=maker.key_groups,
+        settings=dict(context.settings),
+        read=context.read_streams - passed,
+    )
+    around = Around(context.clock.now, maker.run.listen, letters, counter)
+    return RemoteTask(component, context, parcel, around)
