@@ -44,6 +44,7 @@ from thalweg.execution import Result
 from thalweg.expressions import col, lit
 from thalweg.flow import Flow
 from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.foreach import foreach_batch
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
@@ -58,6 +59,7 @@ __all__ = [
     "ComponentError",
     "Flow",
     "Inline",
+    "Local",
     "Kind",
     "Locality",
     "RecordError",
@@ -96,4 +98,5 @@ __all__ = [
 ]
 
 execution.register("inline", Inline)
+execution.register("local", Local)
 execution.register("spark", Spark)

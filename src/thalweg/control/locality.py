@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from thalweg.control.adopting import adopt
+from thalweg.control.adopting import Adopter
 from thalweg.control.keygraph import fitted
 from thalweg.control.links import Observed, Pairs, Tables, key_weights, number_of_places
 from thalweg.control.measures import HeavyKey, Outlook, heavy_keys, moved, outlook
@@ -120,8 +120,8 @@ def _all_pairs(observed: Observed, capacity: int) -> Pairs:
 def _judged(observed: Observed, tables: Tables, use: LocalitySettings) -> Outlook:
     """Measure tables on held-out pairs, as they would be after unseen keys have been adopted."""
     if use.adopts:
-        known = {name: keys for name, (keys, _) in key_weights(observed.fit).items()}
-        tables = adopt(observed.held_out, tables, known, use.alpha_adopt) or tables
+        adopter = Adopter.since(observed.fit, tables, use.alpha_adopt)
+        tables = adopter.after(observed.held_out, tables) or tables
     return outlook(observed.held_out, tables)
 
 

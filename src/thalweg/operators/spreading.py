@@ -51,6 +51,11 @@ class CountParts(keyed.Count):
         super().__init__(_NO_TABLE, outputs)
         self.names = names
 
+    @property
+    def takes(self) -> tuple[str, ...] | None:
+        """The key, and what is counted or added."""
+        return (*self.names, *(self.reads or ()))
+
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Send one number per key."""
         self.key = self.names  # by itself a stream that is not grouped by key has none
@@ -75,6 +80,11 @@ class FoldParts(keyed.StepBolt):
     ) -> None:
         super().__init__(step, start, outputs)
         self.names = names
+
+    @property
+    def takes(self) -> tuple[str, ...] | None:
+        """The key, and the fields that the function takes."""
+        return None if self.step.names is None else (*self.names, *self.step.names)
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Fold the block by itself, and send one value per key."""

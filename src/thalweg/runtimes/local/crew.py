@@ -11,27 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.scheduling import Meter, OperatorView, Scheduler
+from thalweg.runtimes.local.settings import CrewLimits
 
 #: The first worker is the thread that runs the topology.
 MAIN = 0
 _NOBODY = -1
-
-
-@dataclass(frozen=True)
-class CrewLimits:
-    """How many workers there are, and how long they stay with an operator."""
-
-    workers: int
-    #: Most workers, where components wait for something.
-    most: int
-    #: Seconds after which a worker asks again what to work on.
-    slice: float
-    #: Rows that are put together into one block at most.
-    block_rows: int
 
 
 class Crew:
@@ -78,6 +65,8 @@ class Crew:
                 operator.workers -= 1
                 if self._token == worker:
                     self._token = _NOBODY
+                if self._limits.fixed:
+                    self._condition.notify_all()
         return True
 
     def _work_on(self, operator: Operator, worker: int) -> None:
@@ -97,7 +86,7 @@ class Crew:
                 return
 
     def _choose(self, worker: int) -> Operator | None:
-        ready = [o for o in self._operators if self._may(o, worker) and o.worklist.ready(worker)]
+        ready = self._ready(worker)
         if not ready:
             return None
         chosen = ready[0]
@@ -127,6 +116,10 @@ class Crew:
         with self._condition:
             self._meter.enter(rows)
 
+    def _ready(self, worker: int) -> list[Operator]:
+        """Find the operators that a worker could work on."""
+        return [o for o in self._operators if o.worklist.ready(worker) and self._may(o, worker)]
+
     def _may(self, operator: Operator, worker: int) -> bool:
         if operator.workers >= operator.limit or operator.blocked:
             return False
@@ -135,7 +128,12 @@ class Crew:
 
     # --- waiting and waking ------------------------------------------------------------------
 
-    def woken(self) -> None:
+    def start(self) -> None:
+        """Nobody begins before there is something to do, unless each has tasks of its own."""
+        for _ in range(self._limits.workers - 1 if self._limits.fixed else 0):
+            self._start()
+
+    def woken(self, operator: Operator) -> None:
         """Something was added: let somebody work on it, if its finder has enough to do already."""
         with self._condition:
             self._call_others(beside=1)
@@ -149,15 +147,16 @@ class Crew:
     def wait(self, seconds: float | None) -> None:
         """Let the first worker wait until something changes."""
         with self._condition:
-            if self.error is None and not any(
-                self._may(o, MAIN) and o.worklist.ready(MAIN) for o in self._operators
-            ):
+            if self.error is None and not self._ready(MAIN):
                 self._idle += 1
                 self._condition.wait(seconds)
                 self._idle -= 1
 
     def _call_others(self, beside: int = 0) -> None:
         """Wake or start a worker when there is more to do than those at work will do next."""
+        if self._limits.fixed:  # only one of them may take it
+            self._condition.notify_all()
+            return
         more = 0 if self._closing else self._free() - beside
         if more <= 0:
             return
@@ -198,7 +197,7 @@ class Crew:
                 with self._condition:
                     if self._closing:
                         return
-                    if self._free():
+                    if self._ready(worker):
                         continue
                     self._idle += 1
                     self._condition.wait()

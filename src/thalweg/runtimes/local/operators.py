@@ -22,6 +22,7 @@ from thalweg.routing.routers import Router
 from thalweg.runtimes.following import joined, output_block
 from thalweg.runtimes.local.flights import Flights
 from thalweg.runtimes.local.isolation import AnyTask
+from thalweg.runtimes.local.planning import Facts
 from thalweg.runtimes.local.ring import AnyReorderBuffer, ReorderBuffer
 from thalweg.runtimes.local.worklists import Taken, Worklist
 from thalweg.runtimes.outputs import Emission
@@ -94,7 +95,7 @@ class Wiring:
     #: Specials that are under way, by the number of their unit.
     specials: dict[int, Special]
     #: Called when something was added to a worklist.
-    woken: Callable[[], None]
+    woken: Callable[[Operator], None]
     #: Called with (links, blocks) before the blocks are on their way, and when a part is done.
     delivered: Callable[[Link, Block], None]
     processed: Callable[[AnyTask, Block], None]
@@ -103,22 +104,6 @@ class Wiring:
     ring: Callable[..., AnyReorderBuffer] = ReorderBuffer
     #: Rows that may wait on a link before its sender has to wait.
     bound: int = 100_000
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of an operator before it runs."""
-
-    #: Whether it takes its input, and sends its output, in the order of a serial execution.
-    ordered: bool
-    #: Whether outputs must know the input row that they stem from.
-    lineage: bool
-    #: Whether blocks of several units may be processed as one: no reader brings inputs together.
-    mixes: bool
-    #: Whether any worker may take anything, with a task of its own.
-    pooled: bool
-    #: Whether it takes its input in order, and none of its readers does.
-    gate: bool
 
 
 class Operator:
@@ -205,7 +190,7 @@ class Operator:
         unit = Unit(number, 1, [[[]]])
         self._hold(number)
         self.worklist.add(special.task, Item(unit, None, None, special=special), 1)
-        self._wiring.woken()
+        self._wiring.woken(self)
 
     def _begin(self, number: int, arrivals: list[Arrival]) -> None:
         """Split the blocks of a unit among tasks."""
@@ -221,7 +206,7 @@ class Operator:
         for task, item in items:
             assert item.block is not None  # noqa: S101 (just made)
             self.worklist.add(task, item, len(item.block))
-        self._wiring.woken()
+        self._wiring.woken(self)
 
     def _hold(self, number: int) -> None:
         if not self.ordered:
@@ -268,7 +253,7 @@ class Operator:
             if isinstance(task, BoltTask) and not task.body.auto_ack:
                 special = Special(self.component.name, number, "forget", 0, roots)
                 self.worklist.add(number, Item(None, None, None, special=special), 1)
-        self._wiring.woken()
+        self._wiring.woken(self)
 
     def work(self, taken: Taken[Item], worker: int) -> tuple[int, int, float]:
         """Process what a worker has taken; gives rows in, rows out and seconds."""
@@ -372,7 +357,9 @@ class Operator:
                 for link in self.streams[stream]:
                     given = joined(link.input, blocks) if link.reader.ordered else blocks
                     outgoing.setdefault(id(link), []).extend(given)
-        for link in (link for links in self.streams.values() for link in links):
+        # Those first that take blocks as they come: the unit may end with the others.
+        links = [link for links in self.streams.values() for link in links]
+        for link in sorted(links, key=lambda link: link.reader.ordered):
             blocks = outgoing.get(id(link), [])
             if blocks or link.reader.ordered:
                 link.reader.arrive(number, link, blocks)

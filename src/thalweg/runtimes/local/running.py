@@ -18,10 +18,12 @@ from thalweg.metrics import LatencySketch, Snapshot
 from thalweg.runtimes.following import close_all, last_bolts, read_tables
 from thalweg.runtimes.local.building import Built, build
 from thalweg.runtimes.local.crew import MAIN, Crew
+from thalweg.runtimes.local.executors import Executors
 from thalweg.runtimes.local.flights import Flights
 from thalweg.runtimes.local.isolation import AnyTask
-from thalweg.runtimes.local.operators import Call, Link, Special, Streams, Wiring
+from thalweg.runtimes.local.operators import Call, Link, Operator, Special, Streams, Wiring
 from thalweg.runtimes.local.settings import Settings
+from thalweg.runtimes.local.waiting import STRATEGIES
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.runtimes.tasks import BoltTask
@@ -59,9 +61,7 @@ class Running:
         told = Run(run.stop, _one_at_a_time(run.listen), run.settings)
         self._built: Built = build(settings, topology, told, wiring)
         self._listen = told.listen
-        self._crew = Crew(
-            self._built.operators, settings.scheduler(), self._built.meter, settings.crew()
-        )
+        self._crew = _crew(settings, self._built)
         self._spouts = [task for tasks in self._built.spouts.values() for task in tasks]
         #: Rows that each source is asked for, and whether the last one had them.
         self._asked = {id(task): settings.block_rows for task in self._spouts}
@@ -104,6 +104,7 @@ class Running:
                 bolt.settle = self._settled
         for task in self._spouts:
             task.start()
+        self._crew.start()
         while not self._run.stop.is_set() and self._step():
             self._raise()
         for task in self._spouts:
@@ -285,8 +286,8 @@ class Running:
                 self._latency.add([seconds])
         self._crew.tell()
 
-    def _woken(self) -> None:
-        self._crew.woken()
+    def _woken(self, operator: Operator) -> None:
+        self._crew.woken(operator)
 
     def _delivered(self, link: Link, block: Block) -> None:
         with self._tracking:
@@ -322,6 +323,13 @@ class Running:
             failed=self._tracker.failed,
             pending=sum(o.worklist.rows for o in self._built.operators),
         )
+
+
+def _crew(settings: Settings, built: Built) -> Crew | Executors:
+    if settings.assigning == "executors":
+        wait = STRATEGIES[settings.wait]()
+        return Executors(built.operators, built.meter, wait, settings.block_rows)
+    return Crew(built.operators, settings.scheduler(), built.meter, settings.crew())
 
 
 def _one_at_a_time(listen: Callable[[Event], None]) -> Callable[[Event], None]:

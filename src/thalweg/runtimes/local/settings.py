@@ -10,12 +10,33 @@ from typing import Any, Literal
 from thalweg.clock import Clock, SystemClock
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
-from thalweg.runtimes.local.crew import CrewLimits
 from thalweg.runtimes.local.ring import LockedReorderBuffer, ReorderBuffer
 from thalweg.runtimes.local.scheduling import Scheduler, Scheduling, make_scheduler
+from thalweg.runtimes.local.waiting import STRATEGIES, WaitName
 
 QueueName = Literal["hybrid", "partitioned", "shared"]
-QUEUES: tuple[QueueName, ...] = ("hybrid", "partitioned", "shared")
+AssigningName = Literal["workers", "executors"]
+#: What the settings of this name may be.
+CHOICES: dict[str, tuple[str, ...]] = {
+    "queue": ("hybrid", "partitioned", "shared"),
+    "assigning": ("workers", "executors"),
+    "wait": tuple(STRATEGIES),
+}
+
+
+@dataclass(frozen=True)
+class CrewLimits:
+    """How many workers there are, and how long they stay with an operator."""
+
+    workers: int
+    #: Most workers, where components wait for something.
+    most: int
+    #: Seconds after which a worker asks again what to work on.
+    slice: float
+    #: Rows that are put together into one block at most.
+    block_rows: int
+    #: Whether each worker has tasks of its own, so that all have to be there.
+    fixed: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,6 +54,10 @@ class Settings:
     queue_rows: int = 100_000
     #: Blocks of sources that may be under way.
     window: int = 1024
+    #: Who does the work: workers that take what is there, or an executor for each task.
+    assigning: AssigningName = "workers"
+    #: How an executor waits for its queue.
+    wait: WaitName = "blocking"
     #: What waits for a keyed component.
     queue: QueueName = "hybrid"
     scheduling: Scheduling = field(default_factory=Scheduling)
@@ -56,8 +81,10 @@ class Settings:
                 raise UsageError(explain(name, expected=f"at least {value}", got=got))
         if self.workers is not None and self.workers < 1:
             raise UsageError(explain("workers", expected="at least 1", got=str(self.workers)))
-        if self.queue not in QUEUES:
-            raise UsageError(explain("queue", expected=f"one of {QUEUES}", got=repr(self.queue)))
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                got = repr(getattr(self, name))
+                raise UsageError(explain(name, expected=f"one of {choices}", got=got))
 
     @property
     def threads(self) -> int:
@@ -67,7 +94,8 @@ class Settings:
     def crew(self) -> CrewLimits:
         """Say how many workers there are."""
         most = max(self.threads, self.most_workers)
-        return CrewLimits(self.threads, most, self.scheduling.slice, self.block_rows)
+        fixed = self.queue == "partitioned"
+        return CrewLimits(self.threads, most, self.scheduling.slice, self.block_rows, fixed)
 
     def scheduler(self) -> Scheduler:
         """Make what chooses operators."""

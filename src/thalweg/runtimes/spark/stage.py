@@ -223,8 +223,9 @@ class StageWork:
         if self._plan.place_of(to.task) != self._place:
             raise ThalwegError(explain(f"block for {to} at place {self._place}"))
         if self._plan.stage_of[to.component] != self._stage:
-            # What its sender has for the same reader must not overtake it here.
-            self._fused[to.component, to.index] = False
+            if self._plan.place_of(block.origin.task) == self._place:
+                # What its sender has for the same reader must not overtake it here.
+                self._fused[to.component, to.index] = False
             return False
         by_stage = self._arrived.setdefault((to.component, to.task), {})
         by_stage.setdefault(to.stage, []).append((to.index, block))

@@ -1,0 +1,241 @@
+"""The local runtime beyond what every runtime promises: workers, bounds, order under parallelism."""
+
+from __future__ import annotations
+
+import random
+import resource
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import thalweg as tw
+from thalweg.components import Bolt, Kind
+from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.runtime import Local
+
+WAYS: dict[str, dict[str, Any]] = {
+    "hybrid": {"queue": "hybrid"},
+    "partitioned": {"queue": "partitioned"},
+    "shared": {"queue": "shared"},
+    "executors": {"assigning": "executors"},
+}
+every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
+class NeverTwice(Bolt):
+    """Notes which keys are at work, and gives way to others while one is."""
+
+    kind = Kind.KEYED
+    outputs = {"key": int, "n": int}
+    at_work: set[int] = set()
+
+    def process(self, t: Any) -> None:
+        assert t.key not in self.at_work, "two workers on one key"
+        self.at_work.add(t.key)
+        time.sleep(0)
+        count = self.state.get(t.key, 0) + 1
+        self.state.put(t.key, count)
+        self.at_work.discard(t.key)
+        self.emit(t.key, count)
+
+
+@every_way
+def test_tuples_of_a_key_are_never_processed_at_the_same_time(way: dict[str, Any]) -> None:
+    keys = [random.Random(3).randrange(20) for _ in range(2000)]
+    seen: list[Any] = []
+    builder = tw.TopologyBuilder("keys")
+    builder.add_spout("keys", tw.items(keys), outputs={"key": int})
+    builder.add_bolt("never", NeverTwice(), degree=8).fields("keys", "key")
+    builder.add_bolt("out", tw.collect(seen)).global_("never")
+    builder.build().run(on=Local(workers=4, block_rows=16, most_block_rows=16, **way))
+    by_key: dict[int, list[int]] = {}
+    for key, count in seen:
+        by_key.setdefault(key, []).append(count)
+    assert by_key == {key: list(range(1, n + 1)) for key, n in Counter(keys).items()}
+
+
+@every_way
+def test_the_output_is_that_of_a_serial_execution(way: dict[str, Any]) -> None:
+    numbers, seen = list(range(3000)), list[Any]()
+    flow = tw.Flow("order")
+    stream = flow.source("numbers", tw.items(numbers), fields={"n": int})
+    stream = stream.flat_map(lambda n: range(n % 3), fields={"i": int})
+    stream.filter(lambda i: i < 2).sink("out", tw.collect(seen), order="total")
+    flow.run(on=Local(workers=4, block_rows=7, most_block_rows=7, window=32, **way))
+    assert [t.i for t in seen] == [i for n in numbers for i in range(n % 3) if i < 2]
+
+
+def test_components_that_wait_get_more_workers_than_there_are_cores() -> None:
+    """All of them must be in the component at once for the run to go on."""
+    together = threading.Barrier(6)
+    flow = tw.Flow("waiting")
+    stream = flow.source("numbers", tw.items(range(600)), fields={"n": int})
+    warm = threading.Event()
+
+    def wait(n: int) -> int:
+        if n < 300:
+            time.sleep(0.001)  # what makes it known as one that waits
+        elif not warm.is_set():
+            together.wait(timeout=60)
+            warm.set()
+        return n
+
+    seen: list[Any] = []
+    stream.map(wait, fields={"n": int}).sink("out", tw.collect(seen), order="total")
+    flow.run(on=Local(workers=2, block_rows=10, most_block_rows=10))
+    assert [t.n for t in seen] == list(range(600))
+
+
+def test_a_slow_sink_holds_the_source_back() -> None:
+    given = taken = most = 0
+
+    def numbers() -> Iterator[int]:
+        nonlocal given
+        for n in range(20_000):
+            given += 1
+            yield n
+
+    def slowly(_t: Any) -> None:
+        nonlocal taken, most
+        taken += 1
+        most = max(most, given - taken)
+
+    flow = tw.Flow("slow")
+    stream = flow.source("numbers", tw.items(numbers), fields={"n": int})
+    stream.map(lambda n: n + 1, fields={"n": int}).sink("out", tw.call(slowly))
+    local = Local(workers=2, block_rows=100, most_block_rows=100, queue_rows=500, window=1000)
+    flow.run(on=local)
+    assert taken == 20_000
+    # What waits on two links, and a block at each of source and operators.
+    assert most <= 2 * 500 + 3 * 100
+
+
+def test_memory_stays_bounded_while_a_sink_is_slower_than_its_source() -> None:
+    text, count = "x" * 10_000, 40_000
+    flow = tw.Flow("memory")
+    stream = flow.source("texts", tw.items(lambda: (text for _ in range(count))), fields={"t": str})
+    seen = Counter[str]()
+    stream.map(lambda t: t, fields={"t": str}).sink("out", tw.call(lambda _t: seen.update(["n"])))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    flow.run(on=Local(workers=2, block_rows=100, most_block_rows=100, queue_rows=1000))
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert seen["n"] == count
+    assert grown < 200_000, f"{grown:,} kB more, of {count * 10:,} kB that passed"
+
+
+def test_a_stopped_run_finishes_what_is_under_way() -> None:
+    stop, seen = threading.Event(), list[Any]()
+
+    def numbers() -> Iterator[int]:
+        for n in range(10**9):
+            if n == 5000:
+                stop.set()
+            yield n
+
+    flow = tw.Flow("stopped")
+    stream = flow.source("numbers", tw.items(numbers), fields={"n": int})
+    stream.map(lambda n: n, fields={"n": int}).sink("out", tw.collect(seen), order="total")
+    result = flow.run(on=Local(workers=2), stop=stop)
+    assert result.stopped
+    assert [t.n for t in seen] == list(range(len(seen)))
+    assert len(seen) == result.metrics.tuples_in >= 5000
+
+
+def test_several_topologies_run_in_one_process() -> None:
+    found: dict[int, dict[Any, Any]] = {}
+
+    def run(number: int) -> None:
+        flow = tw.Flow(f"flow-{number}")
+        words = flow.source("words", tw.items([f"w{i % 7}" for i in range(5000)]), fields=["w"])
+        words.key_by("w").count("words")
+        found[number] = flow.run(on=Local(workers=2)).table("words")
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = Counter(f"w{i % 7}" for i in range(5000))
+    assert found == dict.fromkeys(range(4), expected)
+
+
+def test_an_error_in_a_worker_ends_the_run_with_that_error() -> None:
+    def picky(n: int) -> int:
+        if n == 1234:
+            text = "not this one"
+            raise ValueError(text)
+        return n
+
+    flow = tw.Flow("picky")
+    stream = flow.source("numbers", tw.items(range(10_000)), fields={"n": int})
+    stream.map(picky, fields={"n": int}).sink("out", tw.collect([]))
+    with pytest.raises(tw.ComponentError, match="not this one"):
+        flow.run(on=Local(workers=4, block_rows=10, most_block_rows=10))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"workers": 0}, "workers.*at least 1"),
+        ({"block_rows": 0}, "block_rows.*at least 1"),
+        ({"queue": "lifo"}, "queue.*hybrid"),
+        ({"assigning": "magic"}, "assigning.*executors"),
+        ({"wait": "forever"}, "wait.*blocking"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(tw.UsageError, match=told):
+        Local(**settings)
+
+
+@pytest.mark.parametrize("wait", ["blocking", "sleeping", "yielding", "busy-spin"])
+def test_executors_wait_in_any_way(wait: Any) -> None:
+    flow = tw.Flow("waits")
+    words = flow.source("words", tw.items([f"w{i % 7}" for i in range(500)]), fields=["w"])
+    words.key_by("w").count("words", degree=2)
+    found = flow.run(on=Local(assigning="executors", wait=wait)).table("words")
+    assert found == Counter(f"w{i % 7}" for i in range(500))
+
+
+@pytest.fixture
+def delays(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> random.Random:
+    """Let workers pause at random moments."""
+    rng, work = random.Random(request.param), Operator.work
+
+    def pausing(self: Operator, *arguments: Any) -> Any:
+        for _ in range(rng.choice((0, 0, 1, 5, 20))):
+            time.sleep(0)
+        return work(self, *arguments)
+
+    monkeypatch.setattr(Operator, "work", pausing)
+    return rng
+
+
+@pytest.mark.parametrize("delays", range(50), indirect=True)
+def test_results_do_not_depend_on_who_is_faster(delays: random.Random) -> None:
+    rows = [(delays.randrange(12), n) for n in range(delays.randrange(50, 400))]
+    seen: list[Any] = []
+    flow = tw.Flow("any")
+    stream = flow.source("rows", tw.items(rows), fields={"k": int, "n": int})
+    doubled = stream.map(lambda k, n: (k, 2 * n), fields={"k": int, "n": int})
+    stream = stream.merge(doubled).key_by("k").scan(0, lambda total, n: total + n, into="n", degree=5)
+    stream.sink("out", tw.collect(seen), order="total")
+    local = Local(
+        workers=delays.randrange(1, 5),
+        block_rows=delays.randrange(1, 20),
+        window=delays.choice((2, 3, 50)),
+        queue_rows=delays.choice((1, 10, 1000)),
+        **delays.choice(list(WAYS.values())),
+    )
+    flow.run(on=local)
+    totals: Counter[int] = Counter()
+    expected = []
+    for k, n in rows:
+        for value in (n, 2 * n):
+            totals[k] += value
+            expected.append((k, totals[k]))
+    assert [tuple(t) for t in seen] == expected
