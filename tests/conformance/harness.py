@@ -159,6 +159,7 @@ RUNTIMES: dict[str, RuntimeUnderTest] = {
     "local/small-blocks": RuntimeUnderTest(
         local(workers=4, block_rows=2, most_block_rows=3, window=8, queue_rows=5)
     ),
+    "local/executors": RuntimeUnderTest(local(assigning="executors", block_rows=7)),
     "spark/2-places": RuntimeUnderTest(spark(2), NOT_ON_SPARK),
     # Everything that can happen does: tuples skip exchanges, input spills, chunks are small.
     "spark/3-places-with-small-limits": RuntimeUnderTest(

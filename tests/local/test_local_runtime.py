@@ -1,4 +1,4 @@
-"""The local runtime beyond what every runtime promises: workers, bounds, order under parallelism."""
+"""The local runtime beyond what every runtime promises: workers, bounds, order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_tuples_of_a_key_are_never_processed_at_the_same_time(way: dict[str, Any
     keys = [random.Random(3).randrange(20) for _ in range(2000)]
     seen: list[Any] = []
     builder = tw.TopologyBuilder("keys")
-    builder.add_spout("keys", tw.items(keys), outputs={"key": int})
+    builder.add_spout("keys", tw.items(keys), fields={"key": int})
     builder.add_bolt("never", NeverTwice(), degree=8).fields("keys", "key")
     builder.add_bolt("out", tw.collect(seen)).global_("never")
     builder.build().run(on=Local(workers=4, block_rows=16, most_block_rows=16, **way))
@@ -151,8 +151,8 @@ def test_several_topologies_run_in_one_process() -> None:
     def run(number: int) -> None:
         flow = tw.Flow(f"flow-{number}")
         words = flow.source("words", tw.items([f"w{i % 7}" for i in range(5000)]), fields=["w"])
-        words.key_by("w").count("words")
-        found[number] = flow.run(on=Local(workers=2)).table("words")
+        words.key_by("w").count("counts")
+        found[number] = flow.run(on=Local(workers=2)).table("counts")
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -196,8 +196,8 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], told:
 def test_executors_wait_in_any_way(wait: Any) -> None:
     flow = tw.Flow("waits")
     words = flow.source("words", tw.items([f"w{i % 7}" for i in range(500)]), fields=["w"])
-    words.key_by("w").count("words", degree=2)
-    found = flow.run(on=Local(assigning="executors", wait=wait)).table("words")
+    words.key_by("w").count("counts", degree=2)
+    found = flow.run(on=Local(assigning="executors", wait=wait)).table("counts")
     assert found == Counter(f"w{i % 7}" for i in range(500))
 
 
@@ -222,7 +222,9 @@ def test_results_do_not_depend_on_who_is_faster(delays: random.Random) -> None:
     flow = tw.Flow("any")
     stream = flow.source("rows", tw.items(rows), fields={"k": int, "n": int})
     doubled = stream.map(lambda k, n: (k, 2 * n), fields={"k": int, "n": int})
-    stream = stream.merge(doubled).key_by("k").scan(0, lambda total, n: total + n, into="n", degree=5)
+    stream = (
+        stream.merge(doubled).key_by("k").scan(0, lambda total, n: total + n, into="n", degree=5)
+    )
     stream.sink("out", tw.collect(seen), order="total")
     local = Local(
         workers=delays.randrange(1, 5),

@@ -7,6 +7,7 @@ from typing import Any
 
 from thalweg.bench import (
     inline_wordcount,
+    latency,
     locality_cluster,
     locality_moves,
     locality_real,
@@ -14,6 +15,7 @@ from thalweg.bench import (
     spark_floor,
     spark_growth,
     spark_state,
+    wordcount,
 )
 
 #: A benchmark takes (quick, report), some also a dataclass of options; it returns name,
@@ -22,6 +24,7 @@ Bench = Callable[..., dict[str, Any]]
 
 BENCHES: dict[str, Bench] = {
     "inline-wordcount": inline_wordcount.run,
+    "latency": latency.run,
     "locality-cluster": locality_cluster.locality_cluster,
     "locality-local": locality_cluster.locality_local,
     "locality-real": locality_real.locality_real,
@@ -30,4 +33,5 @@ BENCHES: dict[str, Bench] = {
     "spark-floor": spark_floor.spark_floor,
     "spark-growth": spark_growth.spark_growth,
     "spark-state": spark_state.spark_state,
+    "wordcount": wordcount.run,
 }

@@ -21,6 +21,7 @@ from thalweg.runtimes.local.crossing import (
     Answer,
     Arena,
     Failed,
+    Parcel,
     Refused,
     Told,
     Window,
@@ -30,24 +31,11 @@ from thalweg.runtimes.local.crossing import (
     write,
 )
 from thalweg.runtimes.making import TaskMaker, make_shapes
-from thalweg.runtimes.spark.shipping import unpack as unpack_code
+from thalweg.runtimes.shipping import unpack as unpack_code
 from thalweg.state import MemoryState
 from thalweg.state import pack as pack_entries
 from thalweg.state import unpack as unpack_entries
-from thalweg.topology import Component, Topology
-
-
-@dataclass(frozen=True)
-class Parcel:
-    """What a worker process needs to begin."""
-
-    topology: str
-    component: Component
-    task: int
-    seed: int | str
-    key_groups: int
-    settings: dict[str, str]
-    read: frozenset[str]
+from thalweg.topology import Topology
 
 
 class ToldClock:

@@ -45,9 +45,12 @@ class Crew:
         return 1 + len(self._threads)
 
     @property
-    def hungry(self) -> bool:
-        """Whether there are operators that several workers could work on."""
-        return self._limits.workers > 1 and not all(o.python for o in self._operators)
+    def hunger(self) -> int:
+        """Units that workers could work on at once; 0 when there is no use in more than one."""
+        if any(operator.waits for operator in self._operators):
+            return self._limits.most
+        several = self._limits.workers > 1 and not all(o.python for o in self._operators)
+        return self._limits.workers if several else 0
 
     # --- what workers do ---------------------------------------------------------------------
 

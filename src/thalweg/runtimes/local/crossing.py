@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+from dataclasses import dataclass
 from multiprocessing.resource_tracker import unregister
 from multiprocessing.shared_memory import SharedMemory
 from typing import TypeVar
@@ -19,11 +20,25 @@ import pyarrow as pa
 
 from thalweg.blocks import Origin, Rows
 from thalweg.runtimes.outputs import Emission
+from thalweg.topology import Component
 
 #: Smaller messages go through the pipe, where they fit into its buffer.
 _INLINE = 32 << 10
 _LENGTH = struct.Struct("<Q")
 M = TypeVar("M", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What a worker process needs to begin."""
+
+    topology: str
+    component: Component
+    task: int
+    seed: int | str
+    key_groups: int
+    settings: dict[str, str]
+    read: frozenset[str]
 
 
 class Told(msgspec.Struct, array_like=True):

@@ -17,9 +17,6 @@ from thalweg.runtimes.local.waiting import Blocking, WaitStrategy
 class Executors:
     """One thread for each task; takes the place of a crew of workers."""
 
-    #: Sources may run ahead: others do the work.
-    hungry = True
-
     def __init__(
         self, operators: Sequence[Operator], meter: Meter, strategy: WaitStrategy, rows: int
     ) -> None:
@@ -37,6 +34,11 @@ class Executors:
     def threads(self) -> int:
         """Threads that there are now."""
         return 1 + len(self._threads)
+
+    @property
+    def hunger(self) -> int:
+        """Units that executors could work on at once."""
+        return len(self._threads)
 
     def start(self) -> None:
         """Let all executors begin."""

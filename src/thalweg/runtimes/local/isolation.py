@@ -24,10 +24,10 @@ from thalweg.errors import ComponentError, ThalwegError
 from thalweg.events import Event, Noticed, TupleRefused
 from thalweg.metrics import Counter
 from thalweg.runtimes.block_tasks import AnyBoltTask
-from thalweg.runtimes.local.child import Parcel
 from thalweg.runtimes.local.crossing import (
     Answer,
     Arena,
+    Parcel,
     Told,
     Window,
     read,
@@ -38,7 +38,7 @@ from thalweg.runtimes.local.crossing import (
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.refusals import DeadLetters, Lines
-from thalweg.runtimes.spark.shipping import pack as pack_code
+from thalweg.runtimes.shipping import pack as pack_code
 from thalweg.state import MemoryState
 from thalweg.state import unpack as unpack_entries
 from thalweg.topology import Component

@@ -152,7 +152,7 @@ class Running:
 
     def _eager(self) -> bool:
         """Say whether other workers could take a block more, while this one asks for it."""
-        return self._full and self._crew.hungry and len(self._flights) < 2 * self._settings.threads
+        return self._full and len(self._flights) < 2 * self._crew.hunger
 
     def _may_pull(self, task: AnySpoutTask) -> bool:
         if task.finished or not self._flights.open:
@@ -167,7 +167,11 @@ class Running:
         """Ask a source; it is asked for more at once as long as it has that much."""
         limit, counter = self._asked[id(task)], self._built.counters[task.component.name][0]
         begin = time.perf_counter()
-        emissions = task.pull(limit)
+        try:
+            emissions = task.pull(limit)
+        except Exception:
+            self._drain()  # what it gave before is not to blame
+            raise
         counter.busy += time.perf_counter() - begin
         self._full = sum(emission.batch.num_rows for emission in emissions) >= limit
         settings = self._settings

@@ -16,6 +16,7 @@ from thalweg.migration.plan import plan_moves
 from thalweg.routing.table import RoutingTable, check_places
 from thalweg.routing.table_file import read_table_file
 from thalweg.routing.transition import Transition
+from thalweg.runtimes.shipping import pack
 from thalweg.runtimes.spark.anchoring import Anchoring
 from thalweg.runtimes.spark.batches import Batches
 from thalweg.runtimes.spark.failpoints import hit
@@ -26,7 +27,6 @@ from thalweg.runtimes.spark.pools import use_pool
 from thalweg.runtimes.spark.program import Program, Shipped, digest, for_workers
 from thalweg.runtimes.spark.segments import SegmentLog
 from thalweg.runtimes.spark.settings import SparkSettings
-from thalweg.runtimes.spark.shipping import pack
 from thalweg.runtimes.spark.starting import begin_with, spread
 from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.statelog.location import Location

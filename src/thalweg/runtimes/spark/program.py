@@ -16,10 +16,10 @@ from pyspark import Broadcast
 from thalweg.components import BlockBolt, BlockSpout
 from thalweg.hashing import KEY_GROUPS
 from thalweg.routing.table import RoutingTable
+from thalweg.runtimes.shipping import unpack
 from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.links import Links
 from thalweg.runtimes.spark.planning import Plan
-from thalweg.runtimes.spark.shipping import unpack
 from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import ComponentMark

@@ -1,7 +1,7 @@
 """Which code travels with a topology: all that workers could not import themselves.
 
-This is the one place that pickles: Spark sends code to its workers no other way. What comes back,
-and what is kept, never is.
+This is the one place that pickles: code gets to workers no other way, be they Spark's or processes
+of this machine. What comes back, and what is kept, never is.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from types import MemberDescriptorType, ModuleType
 from typing import Any
 
+import cloudpickle
 import msgspec
-from pyspark import cloudpickle
 
 # What is registered by value is known to the whole process.
 _packing = threading.Lock()
@@ -26,7 +26,7 @@ _packing = threading.Lock()
 def pack(value: Any) -> bytes:
     """Write a value down with the code of the user that it refers to."""
     with _packing, _by_value(), io.BytesIO() as file:
-        _Pickler(file).dump(value)  # type: ignore[no-untyped-call]  # untyped there
+        _Pickler(file).dump(value)
         return file.getvalue()
 
 
@@ -40,12 +40,12 @@ def _by_value() -> Iterator[None]:
     """Let modules of the user be written down as code, not as names to import."""
     chosen = [module for module in list(sys.modules.values()) if _is_users(module)]
     for module in chosen:
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # untyped there
+        cloudpickle.register_pickle_by_value(module)
     try:
         yield
     finally:
         for module in chosen:
-            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]  # untyped there
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _is_users(module: ModuleType) -> bool:
@@ -78,7 +78,7 @@ class _Pickler(cloudpickle.Pickler):
                 delattr(obj, _CACHE)
             if issubclass(obj, msgspec.Struct):
                 return _struct_parts(obj)
-        return super().reducer_override(obj)  # type: ignore[no-untyped-call]  # untyped there
+        return super().reducer_override(obj)
 
 
 def _is_local(kind: type) -> bool:

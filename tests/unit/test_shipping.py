@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from thalweg.codecs import MsgpackCodec
-from thalweg.runtimes.spark.shipping import pack, unpack
+from thalweg.runtimes.shipping import pack, unpack
 
 
 class Total(msgspec.Struct):
