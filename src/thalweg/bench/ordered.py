@@ -81,7 +81,7 @@ def keyed(rows: list[tuple[int, int]], seconds: float, local: tw.Local) -> tw.Re
     seen: list[Any] = []
     builder = tw.TopologyBuilder("keyed")
     builder.add_spout("rows", tw.items(rows), fields={"bucket": int, "n": int})
-    ranges = list(range(1, BUCKETS))
+    ranges = tuple(range(1, BUCKETS))
     waits = builder.add_bolt("waits", Waits(seconds), degree=BUCKETS)
     waits.fields("rows", "bucket", bounds=ranges)
     builder.add_bolt("out", tw.collect(seen), order="total").global_("waits")
