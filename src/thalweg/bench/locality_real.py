@@ -113,11 +113,11 @@ def locality_real(quick: bool, report: Report, options: Options) -> dict[str, An
         found[_name(one)] = _replayed(quick, report, one)
     results = {name: made["results"] for name, made in found.items()}
     summary: Any = [{"data": name} | made["summary"] for name, made in found.items()]
-    # Of the data, its name: where it lies is nobody's business.
+    # Of the data, its name: where it and the pictures lie is nobody's business.
     data = ";".join(Path(one.data).name for one in sets)
     return {
         "name": "locality-real",
-        "environment": environment() | asdict(options) | {"data": data},
+        "environment": environment() | asdict(options) | {"data": data, "plots": ""},
         "results": _briefly(results) if len(sets) > 1 else results[_name(sets[0])],
         "summary": summary if len(sets) > 1 else found[_name(sets[0])]["summary"],
     }
