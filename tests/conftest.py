@@ -32,10 +32,6 @@ LASTING_THREADS = (
 #: Targets of file descriptors that libraries open once and keep.
 LASTING_FILES = ("/dev/null", "/dev/urandom", "anon_inode:[eventfd]", "anon_inode:[eventpoll]")
 
-# For the JVM of a driver, here and in programs that tests start: with small batches it does not pay
-# to compile anything twice, nor to have several threads that collect garbage.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
 _DESCRIPTORS = Path("/proc/self/fd")
 _TASKS = Path("/proc/self/task")
 

@@ -19,7 +19,6 @@ from thalweg.runtimes.spark.exchange import (
     descriptors,
     executors,
     presence,
-    processes,
     release,
     run_at,
 )
@@ -46,7 +45,7 @@ def with_executors() -> Iterator[Any]:
 
 def await_executors(context: Any, number: int) -> None:
     until = time.monotonic() + WATCHDOG
-    while len(executors(context)) != number or len(processes(context)) != number + 1:
+    while len(executors(context)) != number:
         assert time.monotonic() < until, f"executors: {executors(context)}"
 
 

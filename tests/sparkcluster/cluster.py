@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 
 from sparkcluster.command import DEFAULT_ID
 from sparkcluster.machine import IN_USE, NOT_PERMITTED, REPOSITORY, look_at_link, until
-from sparkcluster.spark import JAVA
 from thalweg.runtimes.spark.deploying import read_properties
 from thalweg.runtimes.spark.session import make_session
 
@@ -96,7 +95,7 @@ class Cluster:
         """
         self._session.close()
         self._session.enter_context(_own_jvm())
-        settings = {**self.settings(), "spark.executor.extraJavaOptions": JAVA, **conf}
+        settings = {**self.settings(), **conf}
         session = make_session(self.status()["master"], "cluster", settings)
         self._session.callback(session.stop)
         self.await_executors(session)

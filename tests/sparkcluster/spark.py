@@ -23,8 +23,8 @@ WORKER = "org.apache.spark.deploy.worker.Worker"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _MASTER = "org.apache.spark.deploy.master.Master"
 _PORT = 7077
-#: For JVMs that start fast and stay small.
-JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+#: Daemons that start fast and stay small.
+_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -142,7 +142,7 @@ def _start(net: Net, settings: Settings, number: int, kind: str, options: list[s
         "SPARK_LOCAL_IP": net.address(number),
         "SPARK_LOCAL_DIRS": str(local_folder(number)),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": JAVA,
+        "SPARK_DAEMON_JAVA_OPTS": _JAVA,
         "SPARK_WORKER_OPTS": "-Dspark.decommission.enabled=true",
     }
     command = [str(home / "bin" / "spark-class"), kind]

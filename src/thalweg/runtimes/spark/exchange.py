@@ -238,12 +238,14 @@ def executors(context: SparkContext) -> tuple[Executor, ...]:
     spark, there = _of(context).spark, processes(context)
     with contextlib.suppress(Py4JError):  # a busy bus: what is known then has to do
         spark.listenerBus().waitUntilEmpty(_TOLD)
-    listed, backend = spark.statusStore().executorList(True), spark.schedulerBackend()
+    # Also those that have gone: their last word may bring them back among the processes.
+    listed, backend = spark.statusStore().executorList(False), spark.schedulerBackend()
     known, found = set(), []
     for told in map(listed.apply, range(listed.size())):
         name, number = str(told.hostPort()), str(told.id())
         known.add(name)
-        if name in there and number != _DRIVER and backend.isExecutorActive(number):
+        takes_tasks = told.isActive() and number != _DRIVER and backend.isExecutorActive(number)
+        if name in there and takes_tasks:
             found.append(Executor(number, name.rpartition(":")[0], int(told.maxTasks())))
     slots = typical(executor.slots for executor in found)
     new = [Executor(name, name.rpartition(":")[0], slots) for name in sorted(there - known)]
