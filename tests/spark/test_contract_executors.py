@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -13,12 +14,14 @@ from pyspark import InheritableThread, cloudpickle
 
 from sparkcluster.cluster import _own_jvm
 from sparksession import spark_session
+from thalweg.runtimes.spark import exchange
 from thalweg.runtimes.spark.exchange import (
     ask_for,
     collect,
     descriptors,
     executors,
     presence,
+    processes,
     release,
     run_at,
 )
@@ -44,9 +47,36 @@ def with_executors() -> Iterator[Any]:
 
 
 def await_executors(context: Any, number: int) -> None:
+    """Wait until so many are told, and as many of their processes run."""
     until = time.monotonic() + WATCHDOG
-    while len(executors(context)) != number:
-        assert time.monotonic() < until, f"executors: {executors(context)}"
+    while len(executors(context)) != number or len(running()) != number:
+        assert time.monotonic() < until, f"executors: {executors(context)}, running: {running()}"
+
+
+def running() -> set[str]:
+    """Find the processes of executors: children of the JVM that is a child of this process."""
+    drivers = children("self")
+    return {child for driver in drivers for child in children(driver) if "Executor" in line(child)}
+
+
+def children(process: str) -> list[str]:
+    tasks = Path("/proc", process, "task").iterdir()
+    return [child for task in tasks for child in read(task / "children").split()]
+
+
+def line(process: str) -> str:
+    return read(Path("/proc", process, "cmdline"))
+
+
+def read(file: Path) -> str:
+    with contextlib.suppress(OSError):  # it has just ended
+        return file.read_text()
+    return ""
+
+
+def name_of(context: Any, number: str) -> str:
+    told = context._jsc.sc().statusStore().executorSummary(number)
+    return str(told.hostPort())
 
 
 def test_executors_are_told_with_their_cores(with_executors: Any) -> None:
@@ -58,7 +88,9 @@ def test_executors_are_told_with_their_cores(with_executors: Any) -> None:
     assert names == {*(e.host for e in found), with_executors.getConf().get("spark.driver.host")}
 
 
-def test_executors_are_given_back_and_come_when_asked_for(with_executors: Any) -> None:
+def test_executors_are_given_back_and_come_when_asked_for(
+    with_executors: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given_back, kept = executors(with_executors)
     assert ask_for(with_executors, 1)
     assert release(with_executors, [given_back.id]) == {given_back.id}
@@ -66,6 +98,11 @@ def test_executors_are_given_back_and_come_when_asked_for(with_executors: Any) -
     assert presence(with_executors)[1] == kept.slots
     assert release(with_executors, [given_back.id, "999"]) == set()
     await_executors(with_executors, 1)
+    # Its last heartbeat may have brought it back among the processes, for good.
+    there = processes(with_executors) | {name_of(with_executors, given_back.id)}
+    with monkeypatch.context() as patched:
+        patched.setattr(exchange, "processes", lambda _context: there)
+        assert executors(with_executors) == (kept,)
     assert ask_for(with_executors, 2)
     await_executors(with_executors, 2)
 

@@ -6,6 +6,8 @@ import logging
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,13 +21,20 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "_ending", threading.Event())
 
 
-def say(text: str) -> None:
-    """Let a process say something, and wait until it has been passed on."""
+@contextmanager
+def listening() -> Iterator[int]:
+    """Give the standard error for a process; what it said has been passed on at the end."""
     before = set(threading.enumerate())
     with without_noise() as error:
-        subprocess.run(["printf", text], stdout=error, check=True)  # noqa: S603, S607 (ours)
+        yield error
     for reader in set(threading.enumerate()) - before:
         reader.join(10)
+
+
+def say(text: str) -> None:
+    """Let a process say something, and wait until it has been passed on."""
+    with listening() as error:
+        subprocess.run(["printf", text], stdout=error, check=True)  # noqa: S603, S607 (ours)
 
 
 def test_noise_is_kept_back_and_the_rest_passes(capfd: pytest.CaptureFixture[str]) -> None:
@@ -41,7 +50,7 @@ def test_at_the_end_of_a_session_all_is_kept_back(capfd: pytest.CaptureFixture[s
 
 
 def test_standard_error_of_this_process_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    with without_noise():
+    with listening():
         subprocess.run(["sh", "-c", "echo own >&2"], check=True)  # noqa: S607 (ours)
     assert capfd.readouterr().err == "own\n"
 

@@ -46,8 +46,8 @@ def test_batches_survive_executors_that_are_killed(master: str, java: str, tmp_p
 def test_an_attempt_that_writes_when_another_has_won_changes_nothing(
     master: str, java: str, tmp_path: Path, version: int
 ) -> None:
-    turn = 2 * version - 1  # two places write for each version
-    waiting = f"before objects {turn}: wait"
+    moment = f"before objects of version {version}"
+    waiting = f"{moment} 1: wait"
     job = Job(
         folder=str(tmp_path),
         rows=180,
@@ -59,7 +59,7 @@ def test_an_attempt_that_writes_when_another_has_won_changes_nothing(
         runs=100,
         versions=100,
     )
-    arm(job, f"before objects=wait@{turn}")
+    arm(job, f"{moment}=wait@1")
     assert run_until_done(job) == 0
     assert failures(job) == {waiting}
     check(job, tables_of(job))

@@ -133,6 +133,7 @@ class StageWork:
             self._notes.append(self._note)
             failed = any(note.failure for note in self._notes)
             hit("before objects")
+            hit(f"before objects of version {self._facts.version}")
             run = None if failed else self._stores.write_run(self._changes)
             hit("after objects")
             yield msgspec.msgpack.encode(Commit(self._place, run, self._notes))
