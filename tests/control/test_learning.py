@@ -152,6 +152,14 @@ def test_counting_becomes_rarer_when_it_costs_too_much() -> None:
     assert learner.sampling == pytest.approx(0.15)
 
 
+def test_counting_becomes_rarer_when_tables_change() -> None:
+    learner = Learner(Locality(every=2, sampling=0.4))
+    within = [seen(float(n), counting=0.015) for n in range(3)]
+    *_, decided = followed(learner, within)
+    assert decided is not None
+    assert learner.sampling == pytest.approx(0.2)
+
+
 @pytest.mark.parametrize("wrong", [{"cost": 0}, {"sampling": 2.0}, {"decay": -1.0}])
 def test_shares_are_shares(wrong: dict[str, float]) -> None:
     with pytest.raises(tw.UsageError, match=r"locality .*above 0, at most 1"):

@@ -15,7 +15,7 @@ import numpy as np
 from thalweg.clock import seconds
 from thalweg.control.adopting import Adopter
 from thalweg.control.links import KeyBytes, KeyWeights, Link, Observed, Pairs, key_weights
-from thalweg.control.locality import NoChange, Reroute, decide, next_rate
+from thalweg.control.locality import LEAST_RATE, NoChange, Reroute, decide, next_rate
 from thalweg.control.measures import Outlook
 from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
 from thalweg.control.settings import LocalitySettings
@@ -158,6 +158,7 @@ class Learner:
         self._adopter = Adopter.since(all_pairs, self.last.tables, deciding.alpha_adopt)
         self._clear()
         self._begun = self._adopted = seen.clock
+        self._rate = max(self._rate / 2, LEAST_RATE)  # tuples will take less work to count within
         made = self._rerouting(self.last.tables, seen, heat, in_words(self.last))
         before, predicted = score(self.last.present), score(self.last.predicted)
         return replace(made, before=before, predicted=predicted)
