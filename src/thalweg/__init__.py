@@ -40,7 +40,7 @@ from thalweg.errors import (
     TopologyError,
     UsageError,
 )
-from thalweg.execution import Result
+from thalweg.execution import Result, Steering
 from thalweg.expressions import col, lit
 from thalweg.flow import Flow
 from thalweg.runtimes.inline import Inline
@@ -68,6 +68,7 @@ __all__ = [
     "Spark",
     "Spout",
     "StateError",
+    "Steering",
     "TaskContext",
     "ThalwegError",
     "Topology",

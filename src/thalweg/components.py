@@ -165,6 +165,9 @@ class Spout(Body):
     in ``next_tuple`` by a spout that calls ``finish`` only when nothing is open any more.
     """
 
+    #: False when what it gives comes in any case, whether somebody has room for it or not.
+    slowable: ClassVar[bool] = True
+
     def next_tuple(self) -> None:
         """Emit what there is now, without waiting."""
         raise NotImplementedError
@@ -203,6 +206,13 @@ class BlockSpout(Body):
 
     ``next_block`` may use :meth:`make_batch` to turn columns of values into a record batch.
     """
+
+    #: False when what it gives comes in any case, whether somebody has room for it or not.
+    slowable: ClassVar[bool] = True
+    #: False when a new task does not give the same rows again, in the same order.
+    replays: ClassVar[bool] = True
+    #: Columns of the block given last as Python values, where they are at hand and stay so.
+    lists: dict[str, list[Any]] = {}  # noqa: RUF012 (replaced, never changed)
 
     def next_block(self, limit: int) -> pa.RecordBatch | None:
         """Give up to ``limit`` rows, or None when there are none now, without waiting."""

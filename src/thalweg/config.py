@@ -20,6 +20,16 @@ ORDERS: tuple[OrderName, ...] = ("sender", "key", "total")
 IsolationName = Literal["thread", "process"]
 ISOLATIONS: tuple[IsolationName, ...] = ("thread", "process")
 
+OverflowName = Literal["block", "drop_oldest", "fail"]
+OVERFLOWS: tuple[OverflowName, ...] = ("block", "drop_oldest", "fail")
+
+#: Options that are one of a few words.
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "order": ORDERS,
+    "isolation": ISOLATIONS,
+    "overflow": OVERFLOWS,
+}
+
 
 @dataclass(frozen=True)
 class DeadLetter:
@@ -67,8 +77,12 @@ class Options:
     order: OrderName | None = None
     #: Seconds after its last change at which a key of its state is forgotten; None for never.
     ttl: float | None = None
-    #: Where its tasks run on the local runtime: in its threads, or in processes of their own.
-    isolation: IsolationName = "thread"
+    #: Where its tasks run on the local runtime: in its threads, or in processes of their own; None
+    #: for threads, until processes are measured to pay.
+    isolation: IsolationName | None = None
+    #: What happens on the local runtime to what a source gives that cannot be slowed, when too
+    #: much waits behind it; None for block: it is not asked meanwhile.
+    overflow: OverflowName | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Options:
@@ -92,13 +106,10 @@ class Options:
                 read[name] = seconds(read[name])
         if "on_error" in read:
             read["on_error"] = on_error(read["on_error"])
-        if read.get("isolation", "thread") not in ISOLATIONS:
-            expected = f"one of {ISOLATIONS}"
-            raise TopologyError(explain("isolation", where, expected, repr(read["isolation"])))
-        if read.get("order") is not None and read["order"] not in ORDERS:
-            raise TopologyError(
-                explain("order", where, expected=f"one of {ORDERS}", got=repr(read["order"]))
-            )
+        for name, choices in _CHOICES.items():
+            if read.get(name) is not None and read[name] not in choices:
+                expected = f"one of {choices}"
+                raise TopologyError(explain(name, where, expected, repr(read[name])))
         return read
 
 

@@ -6,6 +6,7 @@ Runtimes register themselves here, so that describing a topology never imports o
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,6 +21,46 @@ def _ignore(_event: Event) -> None:
 
 
 @dataclass(frozen=True)
+class Rebalance:
+    """Asks for another number of tasks of a component."""
+
+    component: str
+    degree: int
+
+
+@dataclass(frozen=True)
+class Reroute:
+    """Asks for a decision where keys should be; ``always`` also when it hardly pays."""
+
+    always: bool = False
+
+
+class Steering:
+    """Changes a run while tuples flow; any thread may call it. What came of it, events tell.
+
+    >>> steering = Steering()
+    >>> steering.rebalance("count", degree=4)
+    >>> steering.take(), steering.take()
+    (Rebalance(component='count', degree=4), None)
+    """
+
+    def __init__(self) -> None:
+        self._asked: deque[Rebalance | Reroute] = deque()
+
+    def rebalance(self, component: str, degree: int) -> None:
+        """Let a component have another number of tasks."""
+        self._asked.append(Rebalance(component, degree))
+
+    def reroute(self, always: bool = False) -> None:
+        """Let whoever learns which keys occur together decide now."""
+        self._asked.append(Reroute(always))
+
+    def take(self) -> Rebalance | Reroute | None:
+        """Give what was asked for first, if anything; for runtimes."""
+        return self._asked.popleft() if self._asked else None
+
+
+@dataclass(frozen=True)
 class Run:
     """What a run is told besides the topology."""
 
@@ -29,6 +70,8 @@ class Run:
     listen: Callable[[Event], None] = _ignore
     #: Values given with --set, for components.
     settings: Mapping[str, str] = field(default_factory=dict)
+    #: Changes the run while it runs, on runtimes that can do so; None when nobody will.
+    steering: Steering | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +104,9 @@ class Runtime(Protocol):
         """Run it; returns when all sources have ended or ``run.stop`` is set."""
 
 
+#: Where a topology runs when nobody says where.
+DEFAULT = "local"
+
 _runtimes: dict[str, Callable[[], Runtime]] = {}
 
 
@@ -80,7 +126,7 @@ def runtime(on: Any = None) -> Runtime:
         if callable(getattr(on, "run", None)):
             return on
         raise UsageError(explain("runtime", expected="a runtime or its name", got=repr(on)))
-    name = on or "inline"
+    name = on or DEFAULT
     if name not in _runtimes:
         raise UsageError(
             explain(f"runtime {name!r}", expected=f"one of {runtime_names()} in this version")

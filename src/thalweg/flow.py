@@ -41,8 +41,8 @@ _SHUFFLE = groupings.Shuffle()
 class Flow:
     """A topology under construction; ``order="total"`` makes every sink's output the serial one."""
 
-    def __init__(self, name: str, order: OrderName = "sender") -> None:
-        if order not in ORDERS:
+    def __init__(self, name: str, order: OrderName | None = None) -> None:
+        if order not in (None, *ORDERS):
             raise TopologyError(explain(f"order of {name!r}", "", f"one of {ORDERS}", repr(order)))
         self.name = name
         self._order = order
@@ -83,7 +83,7 @@ class Flow:
 
     def _bolt(self, stream: Stream, name: str, bolt: AnyBody, options: dict[str, Any]) -> None:
         is_sink = isinstance(bolt, Bolt | BlockBolt) and not body_outputs(bolt)
-        wanted = {"order": self._order} if is_sink else {}
+        wanted = {"order": self._order} if is_sink and self._order else {}
         reads = self._builder.add_bolt(name, bolt, **(wanted | options))
         for component, output in stream.origins:
             reads.grouping(component, stream.grouping, output)

@@ -32,6 +32,13 @@ class ComponentMetrics:
     #: Keys in its state, and their bytes.
     state_keys: int = 0
     state_bytes: int = 0
+    #: Tuples of a source that were dropped because too many waited.
+    dropped: int = 0
+    #: Where the runtime has them: tuples that wait for it now, blocks of its output that wait for
+    #: earlier ones, and how often a worker has chosen it.
+    waiting: int | None = None
+    reordering: int | None = None
+    chosen: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,11 @@ class Snapshot:
     #: wanted; None before the first.
     stickiness: float | None = None
 
+    @property
+    def dropped(self) -> int:
+        """Tuples of sources that were dropped because too many waited."""
+        return sum(metrics.dropped for metrics in self.components)
+
     def component(self, name: str) -> ComponentMetrics:
         """Find the metrics of a component."""
         return next(metrics for metrics in self.components if metrics.component == name)
@@ -79,6 +91,7 @@ class Counter:
     degree: int
     emitted: int = 0
     errors: int = 0
+    dropped: int = 0
     busy: float = 0.0
     per_task: list[int] = field(default_factory=list)
 
@@ -100,6 +113,7 @@ class Counter:
             self.errors,
             self.busy,
             tuple(self.per_task),
+            dropped=self.dropped,
         )
 
 

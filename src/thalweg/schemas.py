@@ -180,8 +180,12 @@ class Shape:
     has one schema for its whole life. One Shape is shared by all tasks of a component.
     """
 
-    def __init__(self, declared: Fields, subject: str = "stream") -> None:
+    def __init__(
+        self, declared: Fields, subject: str = "stream", read: frozenset[str] | None = None
+    ) -> None:
         self.names = declared.names
+        #: Columns that somebody looks at, None for all; lists for others are checked, not kept.
+        self._read = read
         self.types: list[pa.DataType | None] = list(declared.types)
         self.subject = subject
 
@@ -199,6 +203,9 @@ class Shape:
         lists: dict[str, list[Any]] = {}
         arrays = []
         for index, (name, column) in enumerate(zip(self.names, given, strict=True)):
+            if self._read is not None and name not in self._read:
+                arrays.append(self._unread(index, column))
+                continue
             array, same = self._array(index, column)
             arrays.append(array)
             if same and type(column) is list:
@@ -247,6 +254,13 @@ class Shape:
         if wanted is None and len(made.array) and _is_settled(made.array.type):
             self.types[index] = made.array.type
         return made
+
+    def _unread(self, index: int, column: Any) -> pa.Array:
+        """Give nulls for a column that nobody looks at, if its values are seen to fit."""
+        wanted = self.types[index]
+        if wanted is None or type(column) is not list or not columns.fit(column, wanted):
+            return self._array(index, column).array
+        return pa.nulls(len(column), wanted)
 
     def _converted(self, column: Any, wanted: pa.DataType | None) -> Column:
         if isinstance(column, pa.ChunkedArray):

@@ -32,6 +32,7 @@ Kept = tuple[Key, Any, float]
 # Keys of these types are their own canonical form, and a dictionary takes them as they are.
 _SIMPLE = frozenset([str, int, bytes, type(None)])
 _ENTRIES = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]])
+_KEPT = msgspec.msgpack.Decoder(list[tuple[bytes, bytes, float]])
 
 
 class MemoryState:
@@ -75,8 +76,12 @@ class MemoryState:
 
     def update(self, keys: Sequence[Key], change: Change) -> None:
         """Change the values of keys, each given once, all together."""
+        values = self._values
+        if type(self) is MemoryState:  # others note what is read and written
+            values.update(zip(keys, change(list(map(values.get, keys))), strict=True))
+            return
         known = self.get_many(keys)
-        self.put_many(dict(zip(keys, change([known.get(key) for key in keys]), strict=True)))
+        self.put_many(dict(zip(keys, change(list(map(known.get, keys))), strict=True)))
 
     def working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
         """Give a dictionary to work on; here it is the state itself."""
@@ -85,6 +90,10 @@ class MemoryState:
     def items(self) -> Iterator[tuple[Key, Any]]:
         """Go through all keys and values."""
         return iter(self._values.items())
+
+    def keys(self) -> list[Key]:
+        """Give all keys."""
+        return list(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
@@ -105,6 +114,16 @@ class MemoryState:
     def take_over(self, kept: Sequence[Kept]) -> None:
         """Take in what another state gave away."""
         self._values.update((key, value) for key, value, _ in kept)
+
+    def write_kept(self, kept: Sequence[Kept]) -> bytes:
+        """Write down what was given away, for a state of another process."""
+        encode = self._codec.encode
+        return msgspec.msgpack.encode([(encode_key(k), encode(v), at) for k, v, at in kept])
+
+    def read_kept(self, data: bytes) -> list[Kept]:
+        """Read what :meth:`write_kept` wrote there."""
+        decode = self._codec.decode
+        return [(decode_key(key), decode(value), at) for key, value, at in _KEPT.decode(data)]
 
     # --- snapshots ---------------------------------------------------------------------------
 
@@ -190,6 +209,11 @@ class ExpiringState(MemoryState):
         """Go through all keys and values."""
         self._forget()
         return super().items()
+
+    def keys(self) -> list[Key]:
+        """Give all keys."""
+        self._forget()
+        return super().keys()
 
     def __len__(self) -> int:
         self._forget()

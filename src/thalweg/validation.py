@@ -81,6 +81,7 @@ def _check_component(component: Component) -> None:
             raise TopologyError(
                 explain(f"stream {stream!r} of {component.name!r}", expected="at least one field")
             )
+    _check_overflow(component, subject)
     if component.is_spout:
         _check_block_spout(component, subject)
         return
@@ -99,6 +100,20 @@ def _check_component(component: Component) -> None:
             raise TopologyError(
                 explain(f"input {pair[0]!r} of {subject}", expected="to be read once", got="twice")
             )
+
+
+def _check_overflow(component: Component, subject: str) -> None:
+    """Only what comes in any case can overflow; of others nearly all would be thrown away."""
+    policy = component.options.overflow
+    if policy not in (None, "block") and getattr(component.body, "slowable", True):
+        raise TopologyError(
+            explain(
+                f"overflow {policy!r} of {subject}",
+                expected="a source that cannot be slowed",
+                got="one that waits" if component.is_spout else "a bolt",
+                hint="a spout of yours can say slowable = False" if component.is_spout else "",
+            )
+        )
 
 
 def _check_block_spout(component: Component, subject: str) -> None:

@@ -51,7 +51,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 }
 
 #: Designed, not written yet.
-PLANNED = frozenset({"placement", "dashboard"})
+PLANNED = frozenset({"dashboard"})
 
 #: Layers that describe: they import nothing that runs, not even from elsewhere.
 DESCRIBING = ("values and algorithms", "describing")

@@ -64,7 +64,11 @@ def defined_errors() -> dict[str, type[BaseException]]:
 
 
 #: Signals that the package catches itself; no user ever sees one.
-CAUGHT_INSIDE = {"thalweg.columns.Misfit", "thalweg.runtimes.spark.failpoints.FailpointReached"}
+CAUGHT_INSIDE = {
+    "thalweg.columns.Misfit",
+    "thalweg.runtimes.failpoints.FailpointReached",
+    "thalweg.runtimes.local.failing.Failed",
+}
 
 
 def test_all_errors_are_in_one_tree() -> None:

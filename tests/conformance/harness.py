@@ -14,12 +14,13 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from conformance.moving import Anywhere
+from conformance.moving import Anywhere, Restless
 from sparksession import spark_session
+from thalweg.config import ORDERS, OrderName
 from thalweg.connectors.memory import CallSink, call
 from thalweg.control.rerouting import Rerouter
 from thalweg.execution import Run
@@ -31,7 +32,7 @@ from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.testing import ManualClock, run_inline
-from thalweg.topology import Topology
+from thalweg.topology import Input, Topology
 
 Row = tuple[Any, ...]
 
@@ -95,17 +96,38 @@ def inline(block_rows: int, moving: Moving | None = None) -> Adapter:
     return run
 
 
-def local(**settings: Any) -> Adapter:
-    """Run on the local runtime with a manual clock."""
+def local(
+    order: OrderName = "sender",
+    moving: Moving | None = None,
+    restless: int | None = None,
+    **settings: Any,
+) -> Adapter:
+    """Run on the local runtime with a manual clock; all inputs are given at least this order.
+
+    Keys move, if somebody says where, and degrees change with a seed for that.
+    """
 
     def run(topology: Topology, inputs: Inputs, told: Settings) -> Observed:
-        runtime = Local(clock=ManualClock(), ack_timeout=told.ack_timeout, **settings)
-        run = Run(settings=told.values)
-        outcome = run_inline(topology, inputs, runtime=runtime, run=run, write_dead_letters=True)
+        reroutes = {"rerouter": moving(inputs)} if moving else {}
+        runtime = Local(clock=ManualClock(), ack_timeout=told.ack_timeout, **(reroutes | settings))
+        steering = None if restless is None else Restless(topology, restless)
+        run = Run(settings=told.values, steering=steering)
+        whole = raised(topology, order)
+        outcome = run_inline(whole, inputs, runtime=runtime, run=run, write_dead_letters=True)
         outputs = {name: [tuple(t) for t in rows] for name, rows in outcome.outputs.items()}
         return Observed(outputs, outcome.result.tables, outcome.result.metrics)
 
     return run
+
+
+def raised(topology: Topology, order: OrderName) -> Topology:
+    """Let every input promise at least this order."""
+
+    def input_of(given: Input) -> Input:
+        return replace(given, order=max(given.order, order, key=ORDERS.index))
+
+    made = (replace(c, inputs=tuple(map(input_of, c.inputs))) for c in topology)
+    return replace(topology, components=tuple(made))
 
 
 def spark(
@@ -159,7 +181,24 @@ RUNTIMES: dict[str, RuntimeUnderTest] = {
     "local/small-blocks": RuntimeUnderTest(
         local(workers=4, block_rows=2, most_block_rows=3, window=8, queue_rows=5)
     ),
+    "local/key-order": RuntimeUnderTest(local("key", workers=3, block_rows=5, most_block_rows=5)),
+    "local/total-order": RuntimeUnderTest(local("total", workers=3, block_rows=5)),
     "local/executors": RuntimeUnderTest(local(assigning="executors", block_rows=7)),
+    "local/executors-in-total-order": RuntimeUnderTest(
+        local("total", assigning="executors", block_rows=7)
+    ),
+    # The same as on inline; here tuples are under way meanwhile.
+    "local/keys-always-move": RuntimeUnderTest(
+        local(moving=lambda given: Anywhere(given, 1), workers=3, block_rows=2, most_block_rows=2)
+    ),
+    "local/keys-move-ten-times": RuntimeUnderTest(
+        local(
+            moving=lambda given: Anywhere(given, 2, moments=TEN_MOMENTS, budget=30),
+            assigning="executors",
+            block_rows=1,
+            most_block_rows=1,
+        )
+    ),
     "spark/2-places": RuntimeUnderTest(spark(2), NOT_ON_SPARK),
     # Everything that can happen does: tuples skip exchanges, input spills, chunks are small.
     "spark/3-places-with-small-limits": RuntimeUnderTest(

@@ -11,8 +11,10 @@ import numpy as np
 
 from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
 from thalweg.errors import StateError
+from thalweg.execution import Rebalance, Reroute, Steering
 from thalweg.hashing import Hashes, hash_key
 from thalweg.routing.table import RoutingTable
+from thalweg.topology import Topology
 
 # Spouts of cases emit these; what comes from inputs is found there.
 _USUAL = range(130)
@@ -65,6 +67,22 @@ class Anywhere:
     def moved(self) -> int:
         """How many times a key changed its place."""
         return sum(seen.moved_keys for seen in self.seen)
+
+
+class Restless(Steering):
+    """Asks for other degrees of any bolts, as soon as the last ones are there."""
+
+    def __init__(self, topology: Topology, seed: int, times: int = 20) -> None:
+        super().__init__()
+        self.random, self.left = random.Random(seed), times
+        self.names = [component.name for component in topology if not component.is_spout]
+
+    def take(self) -> Rebalance | Reroute | None:
+        """Think of another one."""
+        if not self.left:
+            return None
+        self.left -= 1
+        return Rebalance(self.random.choice(self.names), self.random.randint(1, 4))
 
 
 def hashes_in(item: Any) -> list[int]:

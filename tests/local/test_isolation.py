@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 from collections import Counter
@@ -15,7 +16,7 @@ import pytest
 import thalweg as tw
 from conformance.harness import Case, local
 from conformance.test_conformance import CASES, slug
-from thalweg.components import Bolt, Kind
+from thalweg.components import Bolt, Kind, Shared, Spout
 from thalweg.events import Event, Noticed
 from thalweg.runtimes.local.runtime import Local
 from thalweg.topology import Component, Topology
@@ -79,14 +80,18 @@ def counting(bolt: Bolt, words: Any, seen: list[Any], **options: Any) -> Topolog
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_process_that_is_killed_is_restarted_and_nothing_is_lost(seed: int) -> None:
-    due, killed = [700 + seed, 1900, 3100 + 7 * seed], list[int]()
-    told, seen = list[str](), list[Any]()
+    due = sorted(random.Random(seed).sample(range(100, len(WORDS)), 5))
+    killed: list[int] = []
+    told, seen, last = list[str](), list[Any](), 0
 
     def words() -> Any:
+        nonlocal last
         for number, word in enumerate(WORDS):
-            # The one that is there for longest; none is while both are being restarted.
-            if due and number >= due[0] and (there := children()):
+            # A block that ends three processes ends the run: all before the last kill is done.
+            ready = due and number >= due[0] and len(seen) >= last
+            if ready and (there := children()):
                 del due[0]
+                last = number
                 killed.append(there[0])
                 os.kill(there[0], signal.SIGKILL)
             yield word
@@ -96,7 +101,8 @@ def test_a_process_that_is_killed_is_restarted_and_nothing_is_lost(seed: int) ->
             told.append(event.text)
 
     topology = counting(CountWords(), words, seen)
-    result = topology.run(on=Local(workers=2, block_rows=50, most_block_rows=50), listen=listen)
+    local = Local(workers=2, block_rows=50, most_block_rows=50, queue_rows=100)
+    result = topology.run(on=local, listen=listen)
     assert result.table("counts") == Counter(WORDS)
     by_word: dict[str, list[int]] = {}
     for word, count in seen:
@@ -150,15 +156,75 @@ def test_tuples_that_are_refused_in_a_process_are_told_and_kept(tmp_path: Path) 
     assert result.metrics.component("count").errors == bad
 
 
-class KeepsTuples(CountWords):
-    """Acknowledges by itself."""
+class Reliable(Shared, Spout):
+    """Emits words with their numbers as ids, and notes how they end."""
+
+    outputs = {"word": str}
+
+    def __init__(self, words: list[str]) -> None:
+        self.words, self.acked, self.failed = words, list[int](), list[int]()
+
+    def prepare(self, context: Any) -> None:
+        self.next = 0
+
+    def next_tuple(self) -> None:
+        if self.next < len(self.words):
+            self.emit(self.words[self.next], id=self.next)
+            self.next += 1
+        elif len(self.acked) + len(self.failed) == len(self.words):
+            self.finish()
+
+    def ack(self, id: Any) -> None:
+        self.acked.append(id)
+
+    def fail(self, id: Any) -> None:
+        self.failed.append(id)
+
+
+class Later(CountWords):
+    """Acknowledges when it has seen three more; does not like one word."""
 
     auto_ack = False
 
+    def prepare(self, context: Any) -> None:
+        self.kept: list[Any] = []
 
-def test_bolts_that_acknowledge_by_themselves_stay_in_threads() -> None:
-    with pytest.raises(tw.UsageError, match="auto_ack"):
-        counting(KeepsTuples(), WORDS, []).run(on=Local(workers=2))
+    def process(self, t: Any) -> None:
+        super().process(t)
+        self.kept.append(t)
+        if len(self.kept) > 3:
+            self.end_one()
+
+    def end_one(self) -> None:
+        t = self.kept.pop(0)
+        (self.fail if t.word == "w9" else self.ack)(t)
+
+    def process_tick(self) -> None:
+        while self.kept:
+            self.end_one()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["calm", "killed"])
+def test_bolts_in_processes_acknowledge_when_they_like(killed: bool) -> None:
+    source, seen = Reliable(WORDS), list[Any]()
+    builder = tw.TopologyBuilder("reliable")
+    builder.add_spout("words", source)
+    later = builder.add_bolt("later", Later(), isolation="process", tick=0.05)
+    later.fields("words", "word")
+
+    def see(t: Any) -> None:
+        if killed and len(seen) == 1000:
+            os.kill(children()[0], signal.SIGKILL)
+        seen.append(t)
+
+    builder.add_bolt("out", tw.call(see)).global_("later")
+    local = Local(workers=2, block_rows=50, most_block_rows=50)
+    metrics = builder.build().run(on=local).metrics
+    bad = [number for number, word in enumerate(WORDS) if word == "w9"]
+    assert sorted(source.failed) == bad
+    assert sorted([*source.acked, *source.failed]) == list(range(len(WORDS)))
+    assert (metrics.acked, metrics.failed) == (len(source.acked), len(bad))
+    assert len(seen) == len(WORDS)
 
 
 def test_no_process_outlives_a_run_that_fails() -> None:

@@ -15,7 +15,6 @@ import pytest
 
 import thalweg as tw
 from thalweg.components import Bolt, Kind
-from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.runtime import Local
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -214,43 +213,44 @@ def test_executors_wait_in_any_way(wait: Any) -> None:
     assert found == Counter(f"w{i % 7}" for i in range(500))
 
 
-@pytest.fixture
-def delays(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> random.Random:
-    """Let workers pause at random moments."""
-    rng, work = random.Random(request.param), Operator.work
+def test_of_two_errors_that_of_the_earlier_tuple_is_told() -> None:
+    later_has_failed = threading.Event()
 
-    def pausing(self: Operator, *arguments: Any) -> Any:
-        for _ in range(rng.choice((0, 0, 1, 5, 20))):
-            time.sleep(0)
-        return work(self, *arguments)
+    def picky(batch: Any) -> Any:
+        first = batch.column("n")[0].as_py()
+        if first == 0:
+            later_has_failed.wait(timeout=60)
+        elif first == 10:
+            later_has_failed.set()
+        text = f"not {first}"
+        raise ValueError(text)
 
-    monkeypatch.setattr(Operator, "work", pausing)
-    return rng
+    flow = tw.Flow("errors")
+    numbers = flow.source("numbers", tw.items(range(100)), fields={"n": int})
+    numbers.map_block(picky, fields={"n": int}).sink("out", tw.collect([]), order="total")
+    with pytest.raises(tw.ComponentError, match="not 0"):
+        flow.run(on=Local(workers=2, block_rows=10, most_block_rows=10))
+    assert later_has_failed.is_set()
 
 
-@pytest.mark.parametrize("delays", range(50), indirect=True)
-def test_results_do_not_depend_on_who_is_faster(delays: random.Random) -> None:
-    rows = [(delays.randrange(12), n) for n in range(delays.randrange(50, 400))]
-    seen: list[Any] = []
-    flow = tw.Flow("any")
-    stream = flow.source("rows", tw.items(rows), fields={"k": int, "n": int})
-    doubled = stream.map(lambda k, n: (k, 2 * n), fields={"k": int, "n": int})
-    stream = (
-        stream.merge(doubled).key_by("k").scan(0, lambda total, n: total + n, into="n", degree=5)
+def test_nothing_behind_an_error_is_processed_by_another_worker() -> None:
+    seen: list[int] = []
+
+    class Picky(Bolt):
+        kind = Kind.KEYED
+        outputs = {"n": int}
+
+        def process(self, t: Any) -> None:
+            seen.append(t.n)
+            if t.n == 25:
+                text = "not this one"
+                raise ValueError(text)
+
+    builder = tw.TopologyBuilder("picky")
+    builder.add_spout(
+        "numbers", tw.items([(0, n) for n in range(500)]), fields={"k": int, "n": int}
     )
-    stream.sink("out", tw.collect(seen), order="total")
-    local = Local(
-        workers=delays.randrange(1, 5),
-        block_rows=delays.randrange(1, 20),
-        window=delays.choice((2, 3, 50)),
-        queue_rows=delays.choice((1, 10, 1000)),
-        **delays.choice(list(WAYS.values())),
-    )
-    flow.run(on=local)
-    totals: Counter[int] = Counter()
-    expected = []
-    for k, n in rows:
-        for value in (n, 2 * n):
-            totals[k] += value
-            expected.append((k, totals[k]))
-    assert [tuple(t) for t in seen] == expected
+    builder.add_bolt("picky", Picky(), degree=2).fields("numbers", "k")
+    with pytest.raises(tw.ComponentError, match="not this one"):
+        builder.build().run(on=Local(workers=4, block_rows=10, most_block_rows=10))
+    assert seen == list(range(26))

@@ -19,8 +19,8 @@ from thalweg.errors import StateError
 from thalweg.execution import Run
 from thalweg.hashing import KEY_GROUPS
 from thalweg.runtimes.making import TaskMaker
+from thalweg.runtimes.segments import Entry, Piece, SegmentLog, read_block
 from thalweg.runtimes.spark.pump import Pump, PumpSettings
-from thalweg.runtimes.spark.segments import Entry, Piece, SegmentLog, read_block
 
 
 class Memory(dict[str, bytes]):

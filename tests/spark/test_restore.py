@@ -108,6 +108,12 @@ def test_the_state_of_another_topology_is_refused_with_the_difference(tmp_path: 
         other.run(on=runtime(tmp_path))
 
 
+def test_a_checkpoint_of_the_local_runtime_is_refused(tmp_path: Path) -> None:
+    counting(WORDS).run(on=tw.Local(checkpoint=tmp_path))
+    with pytest.raises(tw.StateError, match="one of the Spark runtime, got one of 'local'"):
+        counting(WORDS).run(on=runtime(tmp_path / "state"))
+
+
 def test_another_type_of_key_is_refused(tmp_path: Path) -> None:
     interrupted(counting([*WORDS, ABORT]), runtime(tmp_path))
     flow = tw.Flow("counting")

@@ -81,7 +81,7 @@ def test_an_error_names_component_task_function_and_tuple():
     numbers = flow.source("s", tw.items([3, 0]), fields=["x"])
     numbers.map(lambda x: 1 // x, name="invert")
     with pytest.raises(tw.ComponentError) as caught:
-        flow.run()
+        flow.run(on="inline")
     error = caught.value
     assert (error.component, error.task, error.tuple_text) == ("invert", 0, "x=0")
     assert "test_inline.py:" in str(error)
@@ -93,7 +93,7 @@ def test_a_long_tuple_is_cut_in_the_message():
     flow = tw.Flow("t")
     flow.source("s", tw.items(["y" * 10_000]), fields=["x"]).map(lambda x: x[99_999])
     with pytest.raises(tw.ComponentError) as caught:
-        flow.run()
+        flow.run(on="inline")
     assert len(str(caught.value)) < 1000
 
 
@@ -101,7 +101,7 @@ def test_stop_iteration_in_a_function_is_an_error_not_an_end():
     flow = tw.Flow("t")
     flow.source("s", tw.items([1, 2, 3]), fields=["x"]).map(lambda x: next(iter(())))
     with pytest.raises(tw.ComponentError, match="StopIteration"):
-        flow.run()
+        flow.run(on="inline")
 
 
 def test_stop_iteration_in_a_spout_says_what_to_call():
@@ -114,7 +114,7 @@ def test_stop_iteration_in_a_spout_says_what_to_call():
     flow = tw.Flow("t")
     flow.source("s", Ends())
     with pytest.raises(tw.ComponentError, match=r"call self.finish\(\)"):
-        flow.run()
+        flow.run(on="inline")
 
 
 class Emits(tw.Bolt):
@@ -143,7 +143,7 @@ def test_an_emit_that_does_not_fit_is_an_error(outputs, emit, message):
     flow = tw.Flow("t")
     flow.source("s", tw.items([1]), fields=["x"]).through("b", Emits(emit, outputs))
     with pytest.raises(tw.ComponentError, match=message):
-        flow.run()
+        flow.run(on="inline")
 
 
 def test_an_error_that_has_nothing_to_do_with_emit_gets_no_hint():
@@ -151,7 +151,7 @@ def test_an_error_that_has_nothing_to_do_with_emit_gets_no_hint():
     bolt = Emits(lambda self: [].append(), ["x", "y", "z"])
     flow.source("s", tw.items([1]), fields=["x"]).through("b", bolt)
     with pytest.raises(tw.ComponentError) as caught:
-        flow.run()
+        flow.run(on="inline")
     assert "if this was emit" not in str(caught.value)
 
 
@@ -173,7 +173,7 @@ def test_what_beginners_look_for_is_explained(use, message):
     flow = tw.Flow("t")
     flow.source("s", tw.items([("a", 1)]), fields=["word", "n"]).through("b", Looks())
     with pytest.raises(tw.ComponentError) as caught:
-        flow.run()
+        flow.run(on="inline")
     assert re.search(message, str(caught.value).splitlines()[0])
 
 
@@ -187,7 +187,7 @@ def test_a_value_of_another_type_than_declared_is_an_error():
     flow = tw.Flow("t")
     flow.source("s", tw.items([1]), fields=["x"]).through("b", Wrong())
     with pytest.raises(tw.ComponentError, match=r"expected int64, got row 0: 2\.5"):
-        flow.run()
+        flow.run(on="inline")
 
 
 def test_what_a_tuple_sent_before_it_raised_is_not_sent():
@@ -247,7 +247,7 @@ def test_refused_tuples_and_records_are_events():
     flow = tw.Flow("t")
     numbers = flow.source("s", tw.items([1, "two", 0]), fields={"x": int}, on_error="skip")
     numbers.map(lambda x: 1 // x, on_error="skip")
-    result = flow.run(listen=events.append)
+    result = flow.run(on="inline", listen=events.append)
     refused = [e for e in events if isinstance(e, RecordRefused | TupleRefused)]
     assert [type(e) for e in refused] == [RecordRefused, TupleRefused]
     assert refused[1].tuple_text == "x=0"
@@ -271,7 +271,7 @@ def test_an_unknown_table_or_runtime():
     flow = tw.Flow("t")
     flow.source("s", tw.items([1]), fields=["x"]).tally("counts", key="x")
     with pytest.raises(tw.UsageError, match=r"expected one of \['counts'\]"):
-        flow.run().table("count")
+        flow.run(on="inline").table("count")
     with pytest.raises(tw.UsageError, match="runtime 'flink'"):
         flow.run(on="flink")
     with pytest.raises(tw.UsageError, match="a runtime or its name"):
@@ -325,7 +325,7 @@ def test_text_that_is_passed_on_is_not_converted_again():
     flow = tw.Flow("t")
     words = flow.source("s", tw.items(["a", None, "b"]), fields={"word": str})
     words.map_block(lambda b: seen.append(b) or b).through("p", Passes()).sink("look", Look())
-    flow.run()
+    flow.run(on="inline")
     addresses = [batch.column("word").buffers()[2].address for batch in seen]
     assert addresses[0] == addresses[1]
     assert seen[1].to_pylist() == [{"word": w, "n": 1} for w in ("a", None, "b")]

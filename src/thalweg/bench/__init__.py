@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.bench import (
+    elastic,
     inline_wordcount,
     latency,
     locality_cluster,
     locality_moves,
     locality_real,
-    ordered,
+    ordered_figures,
+    processes,
     spark_cluster,
     spark_floor,
     spark_growth,
@@ -24,13 +26,15 @@ from thalweg.bench import (
 Bench = Callable[..., dict[str, Any]]
 
 BENCHES: dict[str, Bench] = {
+    "elastic": elastic.elastic,
     "inline-wordcount": inline_wordcount.run,
     "latency": latency.run,
     "locality-cluster": locality_cluster.locality_cluster,
     "locality-local": locality_cluster.locality_local,
     "locality-real": locality_real.locality_real,
     "locality-moves": locality_moves.locality_moves,
-    "ordered": ordered.run,
+    "ordered": ordered_figures.run,
+    "processes": processes.run,
     "spark-cluster": spark_cluster.spark_cluster,
     "spark-floor": spark_floor.spark_floor,
     "spark-growth": spark_growth.spark_growth,

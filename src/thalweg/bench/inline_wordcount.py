@@ -69,14 +69,14 @@ class Arrivals(tw.BlockBolt):
         self.rows[0] += batch.num_rows
 
 
-def functions(lines: list[str]) -> int:
+def functions(lines: list[str], on: Any = "inline") -> int:
     """Count with plain functions in the fluent API."""
     arrivals = Arrivals()
     flow = tw.Flow("wordcount")
     source = flow.source("sentences", tw.items(lines), fields={"sentence": str})
     words = source.flat_map(lambda sentence: sentence.split(), fields={"word": str})
     words.key_by("word").scan(0, lambda n: n + 1, into="n").sink("end", arrivals)
-    flow.run(on="inline")
+    flow.run(on=on)
     return arrivals.rows[0]
 
 
@@ -104,7 +104,7 @@ class Count(tw.Bolt):
         self.emit(t.word, n)
 
 
-def bolts(lines: list[str]) -> int:
+def bolts(lines: list[str], on: Any = "inline") -> int:
     """Count with Storm-style bolts."""
     arrivals = Arrivals()
     builder = tw.TopologyBuilder("wordcount")
@@ -112,7 +112,7 @@ def bolts(lines: list[str]) -> int:
     builder.add_bolt("split", Split()).shuffle("sentences")
     builder.add_bolt("count", Count()).fields("split", "word")
     builder.add_bolt("end", arrivals).shuffle("count")
-    builder.build().run(on="inline")
+    builder.build().run(on=on)
     return arrivals.rows[0]
 
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from thalweg.bench.locality_app import AWARE, HASH, WORST
-from thalweg.bench.locality_plots import draw
+from thalweg.bench.locality_plots import pictures
 from thalweg.bench.locality_ways import (
     FUSED,
     QUICK,
@@ -33,6 +33,7 @@ from thalweg.bench.locality_ways import (
     timeline,
 )
 from thalweg.bench.measuring import cluster_class, environment
+from thalweg.bench.plotting import write_pictures
 from thalweg.bench.spark_session import bench_session
 from thalweg.errors import UsageError, explain
 
@@ -158,7 +159,7 @@ def sweep(name: str, options: ClusterOptions, quick: bool, report: Report) -> li
 
 def _found(name: str, results: Mapping[str, Any], options: Options, quick: bool) -> dict[str, Any]:
     if options.plots:
-        draw(Path(options.plots), results)
+        write_pictures(Path(options.plots), pictures(results))
     about = {"pyspark": version("pyspark"), "quick": quick, **asdict(options)}
     # Where pictures were put is nobody's business.
     about.pop("plots")

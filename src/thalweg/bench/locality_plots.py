@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from thalweg.drawing.charts import Points, line_chart
-from thalweg.errors import UsageError, explain
 
 #: What is varied, and what the axis across is called then.
 AXES = {
@@ -17,17 +15,6 @@ AXES = {
     "rate": "Mbit/s",
 }
 _RATE, _UP = "tuples_per_second", "tuples/s"
-
-
-def draw(folder: Path, results: Mapping[str, Any]) -> None:
-    """Write a picture for each part of the results into a folder."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, picture in pictures(results):
-            (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
-    except OSError as error:
-        text = explain(f"--plots {str(folder)!r}", "", "a folder to write", str(error))
-        raise UsageError(text) from error
 
 
 def pictures(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

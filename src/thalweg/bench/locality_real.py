@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from thalweg.bench.keyed_data import columns, key_fields, read_keys
 from thalweg.bench.measuring import environment
+from thalweg.bench.plotting import write_pictures
 from thalweg.clock import seconds
 from thalweg.control.adopting import FEW, Adopter
 from thalweg.control.keygraph import KeyGraph, fitted
@@ -367,10 +368,4 @@ def _draw(folder: Path, results: Mapping[str, Any]) -> None:
         "imbalance": line_chart("Imbalance by period", lines["imbalance"], "period", "max / mean"),
         "edges": line_chart("Locality by pairs kept", edges, "pairs", "share", logarithmic=True),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, picture in pictures.items():
-            (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
-    except OSError as error:
-        text = explain(f"--plots {str(folder)!r}", "", "a folder to write", str(error))
-        raise UsageError(text) from error
+    write_pictures(folder, pictures.items())

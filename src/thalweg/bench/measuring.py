@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.util
+import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,9 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from thalweg.errors import UsageError, explain
+from thalweg.errors import ThalwegError, UsageError, explain
 
 _TESTS = Path(__file__).parents[3] / "tests"
+# Seconds between two looks at a process.
+_LOOK_EVERY = 0.05
 
 
 def environment() -> dict[str, Any]:
@@ -50,6 +55,35 @@ def side_by_side(
         name: {"best": max(values), "median": statistics.median(values), "all": values}
         for name, values in rates.items()
     }
+
+
+def apart(module: str, *arguments: str) -> dict[str, float]:
+    """Measure in a process of its own: ``python -m MODULE ARGUMENTS`` ends with a line of JSON.
+
+    The most threads that were seen there are added to it; looking from outside disturbs nobody.
+    """
+    command, threads = [sys.executable, "-m", module, *arguments], 1
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:  # noqa: S603 (this program)
+        while True:
+            try:
+                out, told = process.communicate(timeout=_LOOK_EVERY)
+                break
+            except subprocess.TimeoutExpired:
+                threads = max(threads, len(os.listdir(f"/proc/{process.pid}/task")))
+    if process.returncode:
+        text = f"{module} {arguments[0]} failed: {told.strip().splitlines()[-1:]}"
+        raise ThalwegError(text)
+    found: dict[str, float] = json.loads(out.splitlines()[-1])
+    return {"threads": threads} | found
+
+
+def installed(peer: str, report: Callable[[str], None]) -> bool:
+    """Say whether a peer can be compared with, and report it if not."""
+    found = importlib.util.find_spec(peer) is not None
+    if not found:
+        report(f"{peer} is not installed and left out (pip install 'thalweg[peers]')")
+    return found
 
 
 def cluster_class(bench: str) -> Any:

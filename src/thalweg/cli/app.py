@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from thalweg import __version__
-from thalweg.cli import analyzing, benches, describing, output, rebalancing, state, submitting
+from thalweg.cli import (
+    analyzing,
+    benches,
+    describing,
+    output,
+    rebalancing,
+    scaling,
+    state,
+    submitting,
+)
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import load
 from thalweg.cli.running import run_topology
 from thalweg.cli.spark_options import SparkOptions, with_options, with_spark_options
 from thalweg.config import setting
 from thalweg.errors import UsageError
-from thalweg.execution import runtime_names
+from thalweg.execution import DEFAULT, runtime_names
 from thalweg.statelog.requests import Request
 
 app = typer.Typer(
@@ -42,7 +52,13 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="A value for the program; may be repeated."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Also show the longest queues, and what workers chose."),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
+
+_WHERE = f"Where: {', '.join(runtime_names())}; without it {DEFAULT}, all cores of this machine."
 
 
 def _print_version(wanted: bool) -> None:
@@ -68,23 +84,30 @@ def version() -> None:
     _print_version(True)
 
 
+@dataclass(frozen=True)
+class Shown:
+    """How much of a run is shown."""
+
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+
 @app.command()
 @with_spark_options
+@with_options(Shown, "shown")
 def run(
     target: Target,
-    on: Annotated[
-        str | None, typer.Option(metavar="RUNTIME", help=f"Where: {', '.join(runtime_names())}.")
-    ] = None,
+    on: Annotated[str | None, typer.Option(metavar="RUNTIME", help=_WHERE)] = None,
     settings: Settings = None,
-    quiet: Quiet = False,
     debug: Debug = False,
     *,
     spark: SparkOptions,
+    shown: Shown,
 ) -> None:
     """Run a topology until its sources end; Ctrl-C stops it early and finishes cleanly."""
     with reported(debug):
         given, runtime = _given(settings), spark.runtime(on)
-        run_topology(load(target, given), runtime, given, quiet)
+        run_topology(load(target, given), runtime, given, shown.quiet, shown.verbose)
 
 
 @app.command()
@@ -215,6 +238,21 @@ def reroute(
     """Let a run on Spark bring keys together that occur together, now; prints what it decides."""
     with reported(debug):
         rebalancing.reroute(state_at, always, patience)
+
+
+@app.command()
+def history(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What a run with a scaling policy has kept.")
+    ],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Decisions for no change as well.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Show which degrees were changed, when, and why."""
+    with reported(debug):
+        scaling.show_history(file, everything)
 
 
 app.add_typer(state.app, name="state")

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from thalweg.cli.live_line import LiveLine, PlainLines
 from thalweg.cli.showing import (
+    Peaks,
     error_console,
     print_table,
     progress_text,
@@ -38,6 +39,7 @@ from thalweg.events import (
 )
 from thalweg.execution import runtime_names
 from thalweg.metrics import Snapshot
+from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 
@@ -47,13 +49,17 @@ _SHOWN_REFUSALS = 3
 
 
 def run_topology(
-    topology: Topology, on: str | Spark | None, settings: Mapping[str, str], quiet: bool
+    topology: Topology,
+    on: str | Spark | Local | None,
+    settings: Mapping[str, str],
+    quiet: bool = False,
+    verbose: bool = False,
 ) -> None:
     """Run a topology and show what happens."""
     if isinstance(on, str) and not on.strip():
         expected = f"one of {runtime_names()} in this version"
         raise UsageError(explain(f"runtime {on!r}", expected=expected))
-    display = Silence() if quiet else Display(error_console())
+    display = Silence() if quiet else Display(error_console(), verbose)
     stop = threading.Event()
     with ExitStack() as stack:
         stack.enter_context(stop_on_interrupt(stop))
@@ -100,8 +106,9 @@ class Silence:
 class Display:
     """Shows the events of a run on a console."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, verbose: bool = False) -> None:
         self._console = console
+        self._peaks = Peaks() if verbose else None
         self.line = LiveLine(console) if _suits_live_line(console) else PlainLines(console)
         self._before: Snapshot | None = None
         self._refused: Counter[str] = Counter()
@@ -114,6 +121,8 @@ class Display:
                 if event.runtime == SPARK:
                     self.line.show(0.0, "the first batch: Spark starts its Python workers")
             case Progress(snapshot):
+                if self._peaks is not None:
+                    self._peaks.look(snapshot)
                 if self.line.show(snapshot.elapsed, progress_text(snapshot, self._before)):
                     self._before = snapshot
             case TupleRefused():
@@ -137,7 +146,7 @@ class Display:
         self.line.clear()
         with contextlib.suppress(OSError):
             sys.stdout.flush()  # what the sinks printed comes before the summary
-        print_table(self._console, summary_table(event.snapshot))
+        print_table(self._console, summary_table(event.snapshot, self._peaks))
         for component, count in self._refused.items():
             self.say(f"refused by {component!r}: {count:,} in all")
         self.say(totals_text(event.snapshot))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rich import box
@@ -15,7 +16,7 @@ from rich.theme import Theme
 
 from thalweg.cli.output import can_write, writing
 from thalweg.drawing.tree import GUIDES, plain
-from thalweg.metrics import Latency, Snapshot
+from thalweg.metrics import ComponentMetrics, Latency, Snapshot
 
 _TREE_THEME = Theme(
     {
@@ -131,6 +132,7 @@ def progress_text(snapshot: Snapshot, before: Snapshot | None) -> str:
         f"{tuples / max(passed, 1e-9):,.0f}/s",
         *_times(snapshot),
         _errors(snapshot.errors),
+        f"{snapshot.dropped:,} dropped" if snapshot.dropped else "",
     ]
     return "  ".join(part for part in parts if part)
 
@@ -142,23 +144,49 @@ def _times(snapshot: Snapshot) -> list[str]:
     return [percentiles(snapshot.latency)]
 
 
-def summary_table(snapshot: Snapshot) -> Table:
-    """Make the table of what each component has done."""
+@dataclass
+class Peaks:
+    """The longest queues that were seen at each component."""
+
+    waiting: dict[str, int] = field(default_factory=dict)
+    reordering: dict[str, int] = field(default_factory=dict)
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Take in a look at the metrics."""
+        for metrics in snapshot.components:
+            name, waiting, reordering = metrics.component, metrics.waiting, metrics.reordering
+            self.waiting[name] = max(waiting or 0, self.waiting.get(name, 0))
+            self.reordering[name] = max(reordering or 0, self.reordering.get(name, 0))
+
+
+def summary_table(snapshot: Snapshot, peaks: Peaks | None = None) -> Table:
+    """Make the table of what each component has done; with peaks, of its queues as well."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("component")
-    for name in ("tasks", "received", "emitted", "errors", "busy"):
+    names = ["tasks", "received", "emitted", "errors", "busy"]
+    names += ["dropped"] if snapshot.dropped else []
+    names += ["chosen", "most waiting", "most reordering"] if peaks else []
+    for name in names:
         table.add_column(name, justify="right")
     for metrics in snapshot.components:
         errors = Text(f"{metrics.errors:,}", style="red" if metrics.errors else "")
-        table.add_row(
-            metrics.component,
-            str(metrics.degree),
-            f"{metrics.received:,}",
-            f"{metrics.emitted:,}",
-            errors,
-            f"{metrics.busy:.2f} s",
-        )
+        cells: list[str | Text] = [f"{metrics.received:,}", f"{metrics.emitted:,}", errors]
+        cells.append(f"{metrics.busy:.2f} s")
+        if snapshot.dropped:
+            cells.append(Text(f"{metrics.dropped:,}", style="red" if metrics.dropped else ""))
+        cells += _queue_cells(metrics, peaks) if peaks else []
+        table.add_row(metrics.component, str(metrics.degree), *cells)
     return table
+
+
+def _queue_cells(metrics: ComponentMetrics, peaks: Peaks) -> list[str | Text]:
+    if metrics.chosen is None:  # a source, or a runtime without queues
+        return [""] * 3
+    seen = (
+        metrics.chosen,
+        *(p.get(metrics.component, 0) for p in (peaks.waiting, peaks.reordering)),
+    )
+    return [f"{count:,}" for count in seen]
 
 
 def totals_text(snapshot: Snapshot) -> str:
@@ -170,6 +198,7 @@ def totals_text(snapshot: Snapshot) -> str:
         f"{snapshot.elapsed:.2f} s",
         f"{rate:,.0f} tuples/s",
         _errors(snapshot.errors),
+        f"{snapshot.dropped:,} dropped" if snapshot.dropped else "",
     ]
     counts = ", ".join(part for part in parts if part)
     took = f"{_batches(snapshot.batches)}, batch time" if snapshot.batches else "latency"

@@ -13,12 +13,15 @@ import typer
 
 from thalweg.control.learning import Locality
 from thalweg.errors import UsageError, explain
+from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.deploying import AUTHENTICATE
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.runtimes.spark.session import submitted
 from thalweg.runtimes.spark.settings import Executors
 
-SPARK = "spark"
+SPARK, LOCAL = "spark", "local"
+# Options that the local runtime has as well.
+_ALSO_LOCAL = ("checkpoint", "table", "locality")
 _DEFAULT_MASTER = "local[*]"
 
 
@@ -30,6 +33,8 @@ class SparkOptions:
     'shop/state'
     >>> SparkOptions(executors="elastic").runtime("spark").executors
     'elastic'
+    >>> SparkOptions(checkpoint="shop/").runtime(None).checkpoint
+    'shop/'
     """
 
     master: Annotated[
@@ -51,7 +56,9 @@ class SparkOptions:
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            metavar="URI", help="Spark: keep offsets and state in this folder, to go on from there."
+            metavar="URI",
+            help="Keep state, and how far sources were read, in this folder, to go on from there "
+            "(on spark and local).",
         ),
     ] = None
     state: Annotated[
@@ -67,14 +74,16 @@ class SparkOptions:
     ] = None
     table: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Spark: begin with the places of thalweg analyze."),
+        typer.Option(
+            metavar="FILE", help="Begin with the places of thalweg analyze (spark, local)."
+        ),
     ] = None
     locality: Annotated[
         str | None,
         typer.Option(
             metavar="off|ask|auto|TIME",
-            help="Spark: bring keys together that occur together; ask waits for thalweg reroute, "
-            "auto decides every minute.",
+            help="Bring keys together that occur together (spark, local); auto decides every "
+            "minute, ask waits for thalweg reroute.",
         ),
     ] = None
     insecure: Annotated[
@@ -84,15 +93,21 @@ class SparkOptions:
         ),
     ] = None
 
-    def runtime(self, on: str | None) -> str | Spark | None:
-        """Give what to run on: Spark with these options, or whatever was named."""
-        given = [f"--{f.name}" for f in fields(self) if getattr(self, f.name) is not None]
+    def runtime(self, on: str | None) -> str | Spark | Local | None:
+        """Give what to run on: a runtime with these options, or whatever was named."""
         if on == SPARK:
             return self._spark()
-        if given:
-            one = given[-1] if len(given) == 1 else f"{', '.join(given[:-1])} and {given[-1]}"
-            raise typer.BadParameter(f"{one}: expected only together with --on {SPARK}")  # noqa: EM102 (usage)
-        return on
+        here = on in (None, LOCAL)
+        options = [f.name for f in fields(self) if getattr(self, f.name) is not None]
+        refused = [name for name in options if not (here and name in _ALSO_LOCAL)]
+        if refused:
+            where = f"{SPARK} or {LOCAL}" if set(refused) <= {*_ALSO_LOCAL} else SPARK
+            text = f"{_listed(refused)}: expected only together with --on {where}"
+            raise typer.BadParameter(text)
+        if not options:
+            return on
+        learning = _locality(self.locality)
+        return Local(checkpoint=self.checkpoint, table=self.table, locality=learning)
 
     def _spark(self) -> Spark:
         if self.master and submitted():
@@ -110,6 +125,11 @@ class SparkOptions:
             executors=cast("Executors", self.executors or "fixed"),
             config={AUTHENTICATE: "false"} if self.insecure else {},
         )
+
+
+def _listed(options: list[str]) -> str:
+    given = [f"--{name}" for name in options]
+    return given[-1] if len(given) == 1 else f"{', '.join(given[:-1])} and {given[-1]}"
 
 
 def with_options(

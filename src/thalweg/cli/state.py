@@ -22,6 +22,7 @@ from thalweg.cli.state_import import import_file, origin_of
 from thalweg.cli.state_values import Values, key_to_json, keys_meant
 from thalweg.errors import UsageError, explain
 from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import FOLDER
 from thalweg.statelog.reading import Version, manifest_at, versions_at
 from thalweg.statelog.runs import Runs
 
@@ -115,7 +116,7 @@ def import_state(
 def _opened(state: str, version: int | None) -> Iterator[Version]:
     location = Location.of(state)
     inside = location.child("state")  # where --checkpoint puts it
-    if not versions_at(location) and versions_at(inside):
+    if not location.names(FOLDER) and inside.names(FOLDER):
         location = inside
     manifest = manifest_at(location, version)
     # Runs of other file systems are copied here, so that memory stays small.

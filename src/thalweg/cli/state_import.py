@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from thalweg.keys import Key, canonical
 from thalweg.statelog.delivered import read_mark
 from thalweg.statelog.garbage import run_name
 from thalweg.statelog.keying import encode_keys, hash_keys
-from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
+from thalweg.statelog.manifests import ENDED, ComponentMark, Manifest, Manifests
 from thalweg.statelog.parts import SCHEMA, merge, milliseconds
 from thalweg.statelog.reading import Version
 from thalweg.statelog.runs import RunRef, write_run
@@ -69,10 +70,15 @@ def import_file(version: Version, component: str, path: Path) -> tuple[Manifest,
         runs=[[*there, *refs] for there in last.runs],
         # What sinks have not been given yet is given to them by the next run.
         staged=last.staged if read_mark(version.location) < last.version else [],
-        notes={"imported": f"{count} keys of {component}"},
+        notes=_without_end(last) | {"imported": f"{count} keys of {component}"},
     )
     Manifests(version.location).commit(made)
     return made, count
+
+
+def _without_end(manifest: Manifest) -> dict[str, Any]:
+    """Give the notes of a manifest, but for the one that there is nothing more to come."""
+    return {key: note for key, note in manifest.notes.items() if key != ENDED}
 
 
 def origin_of(manifest: Manifest, component: str) -> Origin | None:

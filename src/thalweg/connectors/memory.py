@@ -14,12 +14,25 @@ from thalweg.operators.calls import unpack
 from thalweg.tuples import tuples_of
 
 
-def fitting_batch(context: TaskContext, taken: list[Any]) -> pa.RecordBatch | None:
-    """Make a record batch of items; one that does not fit the fields is refused alone."""
+def fitting_batch(
+    context: TaskContext, taken: list[Any], lists: dict[str, list[Any]] | None = None
+) -> pa.RecordBatch | None:
+    """Make a record batch of items; one that does not fit the fields is refused alone.
+
+    ``lists`` takes the columns whose Python values are known.
+    """
     (shape,) = context.shapes.values()
+
+    def build(items: list[Any]) -> pa.RecordBatch:
+        batch, known = shape.make(unpack(items, shape.names))
+        if lists is not None:
+            lists.clear()
+            lists.update(known)
+        return batch
+
     return sift(
         taken,
-        lambda items: shape.batch(unpack(items, shape.names)),
+        build,
         lambda row, error: context.refuse_record(repr(taken[row]), str(error)),
     )
 
@@ -43,7 +56,8 @@ class Items(Shared, BlockSpout):
         taken = list(islice(self._items, limit))
         if len(taken) < limit:
             self.finish()
-        return fitting_batch(self.context, taken)
+        self.lists = {}
+        return fitting_batch(self.context, taken, self.lists)
 
 
 def items(source: Iterable[Any] | Callable[[], Iterable[Any]]) -> Items:

@@ -40,6 +40,11 @@ class ParquetParts:
         self._bytes += batch.nbytes
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to be taken."""
+        return not self._rows and not self._spilled
+
+    @property
     def is_full(self) -> bool:
         """Whether so much waits that a file should be made of it."""
         return self._rows >= _ROWS or self._bytes >= _BYTES

@@ -21,6 +21,8 @@ _SHORTEST_WAIT = 1e-6
 class Rate(Shared, BlockSpout):
     """Items at the rate of a profile; task k of n emits the items k, k + n, k + 2n ..."""
 
+    slowable = False
+
     def __init__(self, profile: Profile, make: Any, count: int | None) -> None:
         self.profile = profile
         self.make = make
@@ -50,6 +52,19 @@ class Rate(Shared, BlockSpout):
         if self._next >= self._total:
             self.finish()
         return fitting_batch(self.context, made)
+
+    def resume(self, rows: int) -> None:
+        """Go on behind so many rows, as if no time had passed since the last of them."""
+        while rows > 0 and self._next < self._total:
+            numbers = range(self._next, self._next + rows * self._step, self._step)
+            self._next += len(numbers) * self._step
+            made = self._make(numbers)
+            batch = fitting_batch(self.context, made)
+            rows -= 0 if batch is None else batch.num_rows
+            if self._items is not None and len(made) < len(numbers):
+                return  # there are no more items
+        due = self.profile.due(self._next)
+        self._begin = None if due is None else self.context.clock.now() - due
 
     def wait_hint(self) -> float:
         """Give the time until the next item is due."""

@@ -22,6 +22,9 @@ LineFormat = Literal["text", "json", "jsonl"]
 class SocketLines(BlockSpout):
     """Reads lines from one connection; of several tasks the first one reads."""
 
+    slowable = False
+    replays = False
+
     def __init__(self, host: str, port: int, format: LineFormat, max_record: int) -> None:  # noqa: A002 (as in files)
         self.host = host
         self.port = port

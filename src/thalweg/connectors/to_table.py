@@ -100,6 +100,19 @@ class TableSink(BlockBolt):
                 self._location.delete(_file_name(ref))
         self._written = []
 
+    def for_batches(self) -> TableSink:
+        """Give a sink that leaves it to others to commit what it has written."""
+        return _PlaceSink(self._location)
+
+    def hand_over(self) -> TableSink | None:
+        """Give what was taken in so far to a sink of its own, if there is any, and begin anew."""
+        if self._parts.is_empty:
+            return None
+        made = _PlaceSink(self._location)
+        made.context, made._parts = self.context, self._parts
+        self.prepare(self.context)
+        return made
+
     def finish_batch(self, batch: Batch) -> list[StagedRef]:
         """Write the files of a batch."""
         self._write(_folder(batch, self.context.component), batch.place)
@@ -212,8 +225,9 @@ def _file_name(ref: StagedRef) -> str:
 def to_table(path: str | os.PathLike[str]) -> TableSink:
     """Make a sink that adds its tuples to a table of Parquet files (a folder or a URI).
 
-    On Spark the places write, and each batch is in the table exactly once; elsewhere a run is in
-    it as a whole when it has ended. :func:`read_table` never sees anything else.
+    On Spark the places write, and each batch is in the table exactly once; so is each snapshot of a
+    local run with a checkpoint. Otherwise a run is in it as a whole when it has ended.
+    :func:`read_table` never sees anything else.
     """
     return TableSink(Location.of(path))
 

@@ -17,6 +17,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -167,13 +168,13 @@ def _unpack_alike(results: Sequence[Any], names: Sequence[str]) -> list[list[Any
     """Take all results for what the first one is; raises where one is something else."""
     first = results[0]
     if len(names) == 1 and not _is_record_of(first, names[0]) and not isinstance(first, Mapping):
-        return [list(results)]
+        return [results if type(results) is list else list(results)]
     if isinstance(first, Mapping):
         return [[result[name] for result in results] for name in names]
     if isinstance(first, tuple | list | Tuple):
         if set(map(len, results)) != {len(names)}:
             raise TypeError
-        return [[result[i] for result in results] for i in range(len(names))]
+        return [list(map(itemgetter(i), results)) for i in range(len(names))]
     return [[getattr(result, name) for result in results] for name in names]
 
 

@@ -117,23 +117,21 @@ class _Calls:
 
     def without_fields(self, keys: list[Any]) -> None:
         """Call function(state), with nothing that is not needed: an error ends the run."""
-        function, start, values, get = self.function, self.start, self.values, self.values.get
-        append = self.after.append
+        function, start, values, append = self.function, self.start, self.values, self.after.append
         for key in keys:
-            value = get(key, MISSING)
             try:
-                value = values[key] = function(start() if value is MISSING else value)
+                value = values[key] = function(values[key] if key in values else start())
                 append(value)
             except Exception as error:
                 self._note(error)
 
     def with_fields(self, keys: list[Any], columns: list[Any]) -> None:
         """Call function(state, *fields)."""
-        function, start, values, get = self.function, self.start, self.values, self.values.get
+        function, start, values = self.function, self.start, self.values
         append, remember = self.after.append, self.before.append
         rows = zip(*columns, strict=True) if columns else repeat((), len(keys))
         for key, arguments in zip(keys, rows, strict=True):
-            before = get(key, MISSING)
+            before = values.get(key, MISSING)
             try:
                 value = function(start() if before is MISSING else before, *arguments)
                 values[key] = value
@@ -246,9 +244,11 @@ class Count(KeyedBolt):
         keys, additions = self._additions(batch)
 
         def add(before: list[Any]) -> list[Any]:
-            after = list(map(_plus, before, additions))
-            # First: what does not fit must not change the table.
-            self._send(dict(zip(keys, after, strict=True)), batch)
+            both = zip(before, additions, strict=True)
+            after = [a if b is None else b if a is None else b + a for b, a in both]
+            if self.changes_on in self.context.read_streams:
+                # First: what does not fit must not change the table.
+                self._send(dict(zip(keys, after, strict=True)), batch)
             return after
 
         self.state.update(keys, add)
@@ -261,7 +261,8 @@ class Count(KeyedBolt):
         counts = groups.aggregate([(WEIGHT, "sum") if is_weighed(batch) else ([], "count_all")])
         columns = [counts.column(name).combine_chunks() for name in self.key]
         keys, numbers = key_values(columns), counts.column(counts.num_columns - 1).to_pylist()
-        if len(set(keys)) < len(keys):
+        plain = all(is_plain(column.type) for column in columns)
+        if not plain and len(set(keys)) < len(keys):
             # Arrow tells -0.0 from 0.0, and one NaN from another: keys do not.
             sums: dict[Key, Any] = {}
             for key, number in zip(keys, numbers, strict=True):

@@ -92,6 +92,30 @@ class RoutingTable:
         kept, last = np.unique(hashes[::-1], return_index=True)
         return replace(self, epoch=self.epoch + 1, hashes=kept, key_places=places[::-1][last])
 
+    def resized(self, places: int) -> RoutingTable:
+        """Make the next epoch, with another number of places; few key groups move.
+
+        Each place gets its share of the groups. Single keys keep their places, if these remain.
+
+        >>> RoutingTable.even(places=2, groups=6).resized(3).groups.tolist()
+        [0, 0, 2, 1, 1, 2]
+        """
+        share, left = divmod(len(self.groups), max(places, 1))
+        if places < 1 or not share:
+            expected = f"1 to {len(self.groups)} places (key groups)"
+            raise UsageError(explain("routing table", "", expected, str(places)))
+        has = np.bincount(self.groups, minlength=places)[:places]
+        gets = np.full(places, share)
+        gets[np.argsort(-has, kind="stable")[:left]] += 1
+        owned = [np.flatnonzero(self.groups == place)[gets[place] :] for place in range(places)]
+        free = np.concatenate([*owned, np.flatnonzero(self.groups >= places)])
+        groups = self.groups.copy()
+        groups[np.sort(free)] = np.repeat(np.arange(places), np.maximum(gets - has, 0))
+        stays = self.key_places < places
+        return RoutingTable(
+            self.epoch + 1, places, groups, self.hashes[stays], self.key_places[stays]
+        )
+
     def places_of(self, hashes: Hashes) -> Places:
         """Give the place of each key, by its hash."""
         owners = self.groups[key_groups(hashes, len(self.groups))]

@@ -20,13 +20,15 @@ from thalweg.control.rerouting import Rerouter
 from thalweg.errors import UsageError, explain
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted
 from thalweg.execution import Result, Run
+from thalweg.groupings import LoadAware
 from thalweg.hashing import KEY_GROUPS
 from thalweg.metrics import Counter, LatencySketch, Snapshot
 from thalweg.ordering import Arrival, interleave, ordered, traced
+from thalweg.routing.load_router import LoadRouter
 from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.following import close_all, joined, last_bolts, output_block, read_tables
 from thalweg.runtimes.inline_rerouting import Learning, Pairs
-from thalweg.runtimes.inline_routing import Owners, make_edges
+from thalweg.runtimes.inline_routing import Owners, make_edges, seconds_of
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
@@ -129,6 +131,8 @@ class _Running:
             for task in tasks:
                 if isinstance(task, BoltTask):
                     task.settle = self._tracker.settled
+                    if any(isinstance(i.grouping, LoadAware) for i in component.inputs):
+                        task.timer = self._clock.now
 
     def _begin_learning(self) -> None:
         settings, rerouter = self._settings, self._settings.rerouter
@@ -266,7 +270,12 @@ class _Running:
         sent: dict[str, list[Block]] = {}
         parts = list(router.route(block))
         for number, part in parts:
-            for emission in self._run_task(component, input_, number, part, lineage):
+            begin = self._clock.now()
+            emissions = self._run_task(component, input_, number, part, lineage)
+            if isinstance(router, LoadRouter):
+                task = self._bolts[component.name][number]
+                router.executed(number, part, seconds_of(task, part, self._clock.now() - begin))
+            for emission in emissions:
                 made = output_block(component, number, part, emission, trail)
                 sent.setdefault(emission.stream, []).append(made)
         for blocks in sent.values():

@@ -21,7 +21,7 @@ from thalweg.control.rerouting import Ends, Rerouter, Seen
 from thalweg.errors import ThalwegError
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.runtimes.inline_routing import Edge, Edges, Owners
-from thalweg.runtimes.pairing import PairSample, has_movable_keys
+from thalweg.runtimes.pairing import PairSample, has_movable_keys, leading
 from thalweg.sketches.pairs import PairCounts
 from thalweg.topology import Component, Input, Topology
 
@@ -34,7 +34,7 @@ class Pairs:
 
     def __init__(self, topology: Topology, edges: Edges, seed: int) -> None:
         self._movable = frozenset(c.name for c in topology if has_movable_keys(c))
-        self._leading = _leading(topology, self._movable)
+        self._leading = leading(topology, self._movable)
         self._beside = {stream: self._siblings(readers) for stream, readers in edges.items()}
         self._seed = f"{seed}/pairs"
         self._rate = 0.0
@@ -99,20 +99,6 @@ class Pairs:
     def _siblings(self, readers: Sequence[Edge]) -> list[tuple[Edge, Edge]]:
         ends = {edge.reader.name: edge for edge in readers if edge.reader.name in self._movable}
         return list(pairwise(ends.values()))
-
-
-def _leading(topology: Topology, movable: frozenset[str]) -> frozenset[str]:
-    """Find bolts whose outputs reach movable keys, if need be through stateless bolts."""
-    found: set[str] = set()
-    for component in reversed(topology.components):
-        readers = [
-            r for stream in component.outputs for r, _ in topology.readers(component.name, stream)
-        ]
-        if any(
-            r.name in movable or (r.kind is Kind.STATELESS and r.name in found) for r in readers
-        ):
-            found.add(component.name)
-    return frozenset(found)
 
 
 def _key_columns(block: Block, input_: Input) -> list[pa.Array]:

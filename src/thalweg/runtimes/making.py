@@ -16,6 +16,7 @@ from thalweg.runtimes.refusals import Lines, Refusals
 from thalweg.runtimes.spout_tasks import AnySpoutTask, make_spout_task
 from thalweg.schemas import Shape
 from thalweg.state import ExpiringState, MemoryState
+from thalweg.statelog.tracked import TrackedExpiringState, TrackedState
 from thalweg.topology import Component, Topology
 
 Shapes = Mapping[str, Shape]
@@ -29,9 +30,18 @@ def codec_of(component: Component) -> Codec:
     return codec
 
 
-def make_shapes(component: Component) -> dict[str, Shape]:
-    """Make the shapes of a component's streams; its tasks share them: one schema per stream."""
-    return {s: Shape(f, f"{component.name!r}, {s}") for s, f in component.outputs.items()}
+def make_shapes(
+    component: Component, read: Mapping[str, frozenset[str]] | None = None
+) -> dict[str, Shape]:
+    """Make the shapes of a component's streams; its tasks share them: one schema per stream.
+
+    ``read`` names the columns that somebody looks at, where it is known.
+    """
+    known = read or {}
+    return {
+        stream: Shape(fields, f"{component.name!r}, {stream}", known.get(stream))
+        for stream, fields in component.outputs.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,8 @@ class TaskMaker:
     letters: Mapping[str, Lines] | None = None
     #: Names of the streams of each component that are read, where the topology does not say it.
     read: Mapping[str, frozenset[str]] | None = None
+    #: Whether states have to know what has changed, to be written down.
+    tracked: bool = False
 
     def spouts(self, component: Component, counter: Counter) -> list[AnySpoutTask]:
         """Make the tasks of a spout."""
@@ -111,5 +123,6 @@ class TaskMaker:
             return None
         codec, ttl = codec_of(component), component.options.ttl
         if ttl is not None:
-            return ExpiringState(self.clock, ttl, codec, self.key_groups)
-        return MemoryState(codec, self.key_groups)
+            expiring = TrackedExpiringState if self.tracked else ExpiringState
+            return expiring(self.clock, ttl, codec, self.key_groups)
+        return (TrackedState if self.tracked else MemoryState)(codec, self.key_groups)

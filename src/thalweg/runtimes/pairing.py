@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from thalweg.control.rerouting import Ends
 from thalweg.groupings import Fields
 from thalweg.hashing import Hashes
 from thalweg.sketches.pairs import PairCounts, merged
-from thalweg.topology import Component
+from thalweg.topology import Component, Input, Topology
 
 #: Pairs of one link that are reported at once; beyond that the rarest are left out.
 MAX_PAIRS = 1 << 16
@@ -35,6 +36,37 @@ def has_movable_keys(component: Component) -> bool:
     return component.kind is Kind.KEYED and all(
         isinstance(i.grouping, Fields) and not i.grouping.bounds for i in component.inputs
     )
+
+
+def leading(topology: Topology, movable: frozenset[str]) -> frozenset[str]:
+    """Find bolts whose outputs reach movable keys, if need be through stateless bolts."""
+    found: set[str] = set()
+    for component in reversed(topology.components):
+        readers = [
+            r for stream in component.outputs for r, _ in topology.readers(component.name, stream)
+        ]
+        if any(
+            r.name in movable or (r.kind is Kind.STATELESS and r.name in found) for r in readers
+        ):
+            found.add(component.name)
+    return frozenset(found)
+
+
+def siblings(
+    topology: Topology, movable: frozenset[str]
+) -> dict[tuple[str, str, str], tuple[str, Input]]:
+    """Find the movable components that one stream feeds side by side.
+
+    Gives by (sender, stream, reader) the next reader of that stream, and its input.
+    """
+    found: dict[tuple[str, str, str], tuple[str, Input]] = {}
+    for producer in topology:
+        for stream in producer.outputs:
+            readers = topology.readers(producer.name, stream)
+            ends = {r.name: input_ for r, input_ in readers if r.name in movable}
+            for (one, _), other in pairwise(ends.items()):
+                found[producer.name, stream, one] = other
+    return found
 
 
 class PairSample:

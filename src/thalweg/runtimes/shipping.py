@@ -38,7 +38,7 @@ def unpack(data: bytes) -> Any:
 @contextmanager
 def _by_value() -> Iterator[None]:
     """Let modules of the user be written down as code, not as names to import."""
-    chosen = [module for module in list(sys.modules.values()) if _is_users(module)]
+    chosen = [module for module in list(sys.modules.values()) if is_users(module)]
     for module in chosen:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -48,7 +48,7 @@ def _by_value() -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _is_users(module: ModuleType) -> bool:
+def is_users(module: ModuleType) -> bool:
     """Say whether a module is neither Python's nor installed nor part of Thalweg."""
     file = getattr(module, "__file__", None)
     if not file or module.__name__.split(".")[0] in ("thalweg", "__main__"):
@@ -83,7 +83,7 @@ class _Pickler(cloudpickle.Pickler):
 
 def _is_local(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
-    return kind.__module__ == "__main__" or (module is not None and _is_users(module))
+    return kind.__module__ == "__main__" or (module is not None and is_users(module))
 
 
 def _struct_parts(kind: type[msgspec.Struct]) -> tuple[Any, ...]:

@@ -121,7 +121,8 @@ class BlockSpoutTask(Task):
             if not isinstance(batch, pa.RecordBatch):
                 raise self.refusals.call_failed(error, self.body.next_block) from error
             fitting = self._sifted(batch, shape)
-        return [Emission(stream, fitting)] if fitting.num_rows else []
+        lists = dict(self.body.lists) if fitting is batch else {}
+        return [Emission(stream, fitting, lists=lists)] if fitting.num_rows else []
 
     def _sifted(self, batch: pa.RecordBatch, shape: Shape) -> pa.RecordBatch:
         """Refuse the rows that do not fit, as the component's policy says; give the others."""

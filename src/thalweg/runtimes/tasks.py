@@ -94,6 +94,10 @@ class BoltTask(Task):
         self.kept_rows: set[int] = set()
         #: Called when a tuple of an earlier block is acknowledged (True) or fails (False).
         self.settle: Callable[[Roots, bool], None] = lambda _roots, _ok: None
+        #: A clock, where somebody wants to know what tuples take; and what those of the last block
+        #: took.
+        self.timer: Callable[[], float] | None = None
+        self.seconds: list[float] = []
         self._held: dict[int, _Held] = {}
         self._block: Block | None = None
         #: Per stream, how many tuples had been sent when each row of the block was done.
@@ -118,7 +122,7 @@ class BoltTask(Task):
 
     def _each(self, tuples: Iterable[Tuple]) -> None:
         """Call the bolt on each tuple: the inner loop, with next to nothing in it."""
-        process, outputs = self.body.process, self._outputs.streams
+        process, outputs = self._timed(self.body.process), self._outputs.streams
         marks = [(outputs[stream].columns[0], ends.append) for stream, ends in self._ends.items()]
         if len(marks) == 1:
             ((sent, mark),) = marks
@@ -137,6 +141,22 @@ class BoltTask(Task):
                 self._tuple_failed(t, error)
             for sent, mark in marks:
                 mark(len(sent))
+
+    def _timed(self, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+        """Note what each tuple takes, where there is a timer."""
+        now = self.timer
+        if now is None:
+            return process
+        seconds = self.seconds = []
+
+        def timed(t: Tuple) -> None:
+            begin = now()
+            try:
+                process(t)
+            finally:
+                seconds.append(now() - begin)
+
+        return timed
 
     def tick(self) -> list[Emission]:
         """Let time pass."""

@@ -72,6 +72,12 @@ class Tracker:
         for (root,) in filter(None, roots):
             self._completed += self._acker.settle(root)
 
+    def refused(self, task: AnySpoutTask, ids: Sequence[Any], now: float) -> None:
+        """Let tuples fail that were dropped before they entered."""
+        roots = self.open(task, ids, now)
+        self._acker.fail(roots)
+        self.unread(roots)
+
     def expire(self, now: float) -> frozenset[int]:
         """Let the roots fail that have taken too long, and name them."""
         expired = self._acker.expire(now)

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from thalweg.errors import StateError, explain
-from thalweg.statelog.stores import Data, Taken, local_path, open_store
+from thalweg.statelog.stores import TEMPORARY, Data, Taken, local_path, open_store
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _HINTS = {
@@ -129,6 +129,13 @@ class Location:
         with self._explained("list", folder or "."), contextlib.suppress(FileNotFoundError):
             return sorted(name for name in open_store(self.uri).names(folder) if name[0] != ".")
         return []
+
+    def sweep(self, folder: str = "") -> None:
+        """Delete what killed writers have left in a folder; nobody may write there now."""
+        with self._explained("list", folder or "."), contextlib.suppress(FileNotFoundError):
+            for name in open_store(self.uri).names(folder):
+                if name.startswith(".") and name.endswith(TEMPORARY):
+                    self.delete(f"{folder}/{name}" if folder else name)
 
     def probe(self) -> None:
         """Write, read back and delete an object, so that a bad location is found out early."""

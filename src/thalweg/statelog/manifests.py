@@ -20,7 +20,12 @@ from thalweg.statelog.tables import TablesRef
 
 #: The newest format that can be read; the one that is written.
 FORMAT = 1
-_FOLDER = "manifests"
+#: Name among the inputs that says how far the write-ahead log of spouts is committed.
+LOG = "log"
+#: Keys of the notes: whether all inputs had ended, and the runtime, where it is not Spark.
+ENDED, RUNTIME = "ended", "runtime"
+#: Folder of the manifests of a location.
+FOLDER = "manifests"
 _LATEST = "latest"
 
 
@@ -160,7 +165,7 @@ class Manifests:
             return None
 
     def _versions(self) -> list[int]:
-        stems = [name.removesuffix(".json") for name in self._location.names(_FOLDER)]
+        stems = [name.removesuffix(".json") for name in self._location.names(FOLDER)]
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
     def _corrupt(self, name: str, reason: str) -> StateError:
@@ -185,7 +190,7 @@ class Manifests:
 
 
 def _name(version: int) -> str:
-    return f"{_FOLDER}/{version:012}.json"
+    return f"{FOLDER}/{version:012}.json"
 
 
 def _signed(line: bytes) -> bytes:

@@ -18,6 +18,8 @@ from thalweg.errors import StateError
 
 Data: TypeAlias = "bytes | pa.Buffer"
 
+#: Ends the hidden names of objects that are not complete.
+TEMPORARY = ".tmp"
 #: Stores in which an object appears as a whole or not at all; elsewhere it is renamed into place.
 _ATOMIC_STORES = frozenset({"s3", "gcs", "abfs"})
 #: What file systems without hard links answer; there a name is checked before it is taken.
@@ -78,7 +80,7 @@ class _LocalStore:
     def write(self, name: str, data: Data, new: bool) -> None:
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
         try:
             with open(temporary, "xb") as file:
                 file.write(data)
@@ -152,7 +154,7 @@ class _RemoteStore:
             return
         folder, _, last = path.rpartition("/")
         self._fs.create_dir(folder, recursive=True)
-        temporary = f"{folder}/.{last}.{secrets.token_hex(8)}.tmp"
+        temporary = f"{folder}/.{last}.{secrets.token_hex(8)}{TEMPORARY}"
         self._put(temporary, data)
         if not new and self.exists(name):  # some file systems refuse to rename over a file
             self._fs.delete_file(path)

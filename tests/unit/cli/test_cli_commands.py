@@ -70,7 +70,7 @@ def test_run_leaves_standard_output_to_the_sinks() -> None:
 
 def test_run_ends_with_a_summary_on_standard_error() -> None:
     lines = call("run", "program.py").stderr.splitlines()
-    assert lines[0] == "good runs on inline"
+    assert lines[0] == "good runs on local"
     assert any(line.split()[:5] == ["numbers", "1", "0", "3", "0"] for line in lines)
     assert lines[-2].startswith("3 tuples in, 3 out, ")
     assert re.fullmatch(r"latency p50 \S+ ms  p95 \S+ ms  p99 \S+ ms", lines[-1])

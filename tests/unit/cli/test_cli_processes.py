@@ -30,6 +30,10 @@ def wait(t):
 flow = tw.Flow("stuck")
 flow.source("numbers", tw.items([1]), fields={"n": int}).sink("out", tw.call(wait))
 """
+#: The same in a thread of its own: the first one has to ask the source all the time.
+STUCK_ELSEWHERE = STUCK.replace("tw.items([1])", "tw.rate(tw.constant(10), [1])").replace(
+    '{"n": int}', '{"n": int}, overflow="drop_oldest"'
+)
 
 Start = Callable[[str], subprocess.Popen[str]]
 
@@ -77,8 +81,9 @@ def test_ctrl_c_finishes_what_is_under_way_and_reports(start: Start) -> None:
     assert f"{seen:,} tuples in, {seen:,} out" in errors
 
 
-def test_a_second_ctrl_c_aborts(start: Start) -> None:
-    process = start(STUCK)
+@pytest.mark.parametrize("program", [STUCK, STUCK_ELSEWHERE], ids=["here", "elsewhere"])
+def test_a_second_ctrl_c_aborts(start: Start, program: str) -> None:
+    process = start(program)
     assert next_line(process) == "waiting\n"
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
@@ -97,5 +102,5 @@ def test_a_reader_that_leaves_ends_the_run_quietly(start: Start) -> None:
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
-    assert process.stderr.read() == "endless runs on inline\n"
+    assert process.stderr.read() == "endless runs on local\n"
     assert process.wait() == 0

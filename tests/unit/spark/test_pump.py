@@ -11,8 +11,8 @@ from thalweg.events import RecordRefused
 from thalweg.execution import Run
 from thalweg.hashing import KEY_GROUPS
 from thalweg.runtimes.making import TaskMaker
+from thalweg.runtimes.segments import SegmentLog, read_block
 from thalweg.runtimes.spark.pump import Pump, PumpSettings
-from thalweg.runtimes.spark.segments import SegmentLog, read_block
 from thalweg.testing import ABORT, PAUSE, ManualClock, source
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from thalweg.blocks import Origin
 from thalweg.errors import StateError
-from thalweg.runtimes.spark import segment_format
-from thalweg.runtimes.spark.segments import (
+from thalweg.runtimes import segment_format
+from thalweg.runtimes.segments import (
     TARGETS,
     Piece,
     Segment,
@@ -289,7 +289,7 @@ def test_a_segment_that_changed_after_the_start_is_an_error(log, folder, three):
 def test_an_entry_of_a_later_format_is_refused_and_kept(log, folder, monkeypatch):
     real = segment_format.pack
     monkeypatch.setattr(
-        "thalweg.runtimes.spark.segments.pack",
+        "thalweg.runtimes.segments.pack",
         lambda entry, name, bodies: real(msgspec.structs.replace(entry, format=2), name, bodies),
     )
     log.append(0, [piece(1)], [])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from thalweg.clock import SystemClock
 from thalweg.execution import Run
 from thalweg.metrics import ComponentMetrics, Counter
-from thalweg.routing.routers import make_router
+from thalweg.routing.routers import KeyRouter, make_router
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.local.isolation import AnyTask, remote_task
-from thalweg.runtimes.local.operators import Item, Link, Operator, Streams, Wiring
+from thalweg.runtimes.local.links import Link, Streams, Wiring
+from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.planning import Facts, plan, resolved
 from thalweg.runtimes.local.scheduling import Meter
 from thalweg.runtimes.local.settings import Settings
+from thalweg.runtimes.local.tables import first_tables
+from thalweg.runtimes.local.units import Item
 from thalweg.runtimes.local.worklists import (
     HybridWorklist,
     OpenWorklist,
@@ -22,7 +25,8 @@ from thalweg.runtimes.local.worklists import (
     SharedWorklist,
     Worklist,
 )
-from thalweg.runtimes.making import TaskMaker, make_shapes
+from thalweg.runtimes.making import Shapes, TaskMaker, make_shapes
+from thalweg.runtimes.pairing import has_movable_keys
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.topology import Component, Topology
 
@@ -31,6 +35,8 @@ from thalweg.topology import Component, Topology
 class Built:
     """A topology, ready to run."""
 
+    maker: TaskMaker
+    settings: Settings
     topology: Topology
     operators: list[Operator]
     meter: Meter
@@ -45,22 +51,63 @@ class Built:
         """Find an operator."""
         return next(o for o in self.operators if o.component.name == name)
 
+    @property
+    def tables(self) -> dict[str, RoutingTable]:
+        """Give the tables in force of the components whose keys may have tasks of their own."""
+        movable = [o for o in self.operators if has_movable_keys(o.component)]
+        found = {o.component.name: o.routers for o in movable}
+        return {
+            name: routers[0].table
+            for name, routers in found.items()
+            if isinstance(routers[0], KeyRouter)
+        }
+
+    def lines(self, tasks: int) -> int | None:
+        """Say how many workers there are for so many tasks, where each has its own."""
+        return tasks if self.settings.assigning == "executors" else None
+
     def tasks_backwards(self) -> Iterator[AnySpoutTask | AnyTask]:
         """Go through all tasks, readers before those they read from."""
         for component in reversed(self.topology.components):
             yield from (self.spouts if component.is_spout else self.bolts)[component.name]
 
-    def metrics(self) -> tuple[ComponentMetrics, ...]:
-        """Give the counts of all components."""
-        return tuple(_sum(c, self.counters[c.name]) for c in self.topology)
+    def metrics(self, choices: Mapping[str, int]) -> tuple[ComponentMetrics, ...]:
+        """Give the counts of all components, and how often workers chose each of them."""
+        found = {c.name: _sum(c, self.counters[c.name]) for c in self.topology}
+        for operator in self.operators:
+            name = operator.component.name
+            counts = found[name]
+            tasks = tuple(c.per_task[0] for c in operator.counters[: operator.degree])
+            found[name] = replace(
+                counts,
+                degree=operator.degree,
+                per_task=(counts.received,) if operator.pooled else tasks,
+                waiting=operator.worklist.rows,
+                reordering=operator.reordering,
+                chosen=choices[name],
+            )
+        return tuple(found.values())
+
+
+def task_maker(settings: Settings, topology: Topology, run: Run) -> TaskMaker:
+    """Make what makes tasks; their states know what has changed, where snapshots are taken."""
+    return TaskMaker(
+        topology,
+        settings.clock,
+        settings.seed,
+        settings.key_groups,
+        run,
+        tracked=settings.checkpoint is not None,
+    )
 
 
 def build(settings: Settings, topology: Topology, run: Run, wiring: Wiring) -> Built:
     """Make tasks and operators, and link them."""
     topology = resolved(settings, topology)
-    maker = TaskMaker(topology, settings.clock, settings.seed, settings.key_groups, run)
-    built = Built(topology, [], Meter(len(topology.components), settings.scheduling, SystemClock()))
-    facts = plan(settings, topology)
+    maker = task_maker(settings, topology, run)
+    meter = Meter(len(topology.components), settings.scheduling, SystemClock())
+    built = Built(maker, settings, topology, [], meter)
+    facts = plan(settings, topology, elastic=run.steering is not None)
     wiring.flights.gates = sum(fact.gate for fact in facts.values())
     for component in topology:
         name = component.name
@@ -83,15 +130,36 @@ def build(settings: Settings, topology: Topology, run: Run, wiring: Wiring) -> B
 def _tasks(
     maker: TaskMaker, component: Component, counters: list[Counter], facts: Facts
 ) -> list[AnyTask]:
-    shapes, made = make_shapes(component), list[AnyTask]()
-    for at, counter in enumerate(counters):
-        # All that share a pool are the one task that people know of.
-        task, state = 0 if facts.pooled else at, maker.memory(component)
-        if component.options.isolation == "process":
-            context = maker.context(component, task, shapes, state)
-            made.append(remote_task(maker, context, counter))
-        else:
-            made.append(maker.bolt(component, task, counter, shapes, state))
+    shapes = make_shapes(component)
+    # All that share a pool are the one task that people know of.
+    return [
+        _task(maker, component, 0 if facts.pooled else at, counter, shapes)
+        for at, counter in enumerate(counters)
+    ]
+
+
+def _task(
+    maker: TaskMaker, component: Component, task: int, counter: Counter, shapes: Shapes
+) -> AnyTask:
+    state = maker.memory(component)
+    if component.options.isolation == "process":
+        return remote_task(maker, maker.context(component, task, shapes, state), counter)
+    return maker.bolt(component, task, counter, shapes, state)
+
+
+def add_tasks(built: Built, operator: Operator, degree: int) -> list[AnyTask]:
+    """Make the tasks that an operator lacks; they have to be prepared."""
+    options = replace(operator.component.options, degree=degree)
+    component, counters = replace(operator.component, options=options), operator.counters
+    shapes, made = operator.tasks[0].context.shapes, list[AnyTask]()
+    for at in range(len(operator.tasks), degree):
+        if at == len(counters):
+            counters.append(Counter(component.name, 1))
+            if built.counters[component.name] is not counters:
+                built.counters[component.name].append(counters[at])
+        made.append(_task(built.maker, component, at, counters[at], shapes))
+    operator.tasks.extend(made)
+    built.bolts[component.name] = operator.tasks
     return made
 
 
@@ -107,8 +175,12 @@ def _worklist(settings: Settings, facts: Facts) -> Worklist[Item]:
 
 
 def _link(built: Built, settings: Settings) -> None:
+    tables = first_tables(settings, built.topology)
     for operator in built.operators:
-        table = RoutingTable.even(operator.component.degree, settings.key_groups)
+        component = operator.component
+        table = tables.get(component.name)
+        if table is None:
+            table = RoutingTable.even(component.degree, settings.key_groups)
         for at, input_ in enumerate(operator.component.inputs):
             link = Link(operator, at, input_)
             operator.inputs.append(link)
@@ -120,8 +192,6 @@ def _link(built: Built, settings: Settings) -> None:
 
 def _sum(component: Component, counters: list[Counter]) -> ComponentMetrics:
     per_task = [count for counter in counters for count in counter.per_task]
-    if len(per_task) > component.degree:  # a pool
-        per_task = [sum(per_task)]
     return ComponentMetrics(
         component.name,
         component.degree,
@@ -130,4 +200,5 @@ def _sum(component: Component, counters: list[Counter]) -> ComponentMetrics:
         sum(counter.errors for counter in counters),
         sum(counter.busy for counter in counters),
         tuple(per_task),
+        dropped=sum(counter.dropped for counter in counters),
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from thalweg.blocks import Block, Origin
 from thalweg.errors import ComponentError
@@ -28,13 +30,19 @@ from thalweg.runtimes.local.crossing import (
     from_bytes,
     pack,
     read,
+    to_bytes,
     write,
 )
+from thalweg.runtimes.local.handing import Wanted, census
+from thalweg.runtimes.local.pruning import without_unread
 from thalweg.runtimes.making import TaskMaker, make_shapes
+from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.shipping import unpack as unpack_code
+from thalweg.runtimes.tasks import BoltTask
 from thalweg.state import MemoryState
 from thalweg.state import pack as pack_entries
 from thalweg.state import unpack as unpack_entries
+from thalweg.statelog.tracked import Tracked
 from thalweg.topology import Topology
 
 
@@ -82,19 +90,32 @@ class Worker:
             run=Run(listen=self._heard.append, settings=parcel.settings),
             letters={component.name: self._letters},
             read={component.name: parcel.read},
+            tracked=parcel.tracked,
         )
         state = maker.memory(component)
         self.task: AnyBoltTask = maker.bolt(
-            component, parcel.task, self._counter, make_shapes(component), state
+            component, parcel.task, self._counter, make_shapes(component, parcel.columns), state
         )
-        self.arena, self.window = Arena(), Window()
+        #: Numbers of tuples that were acknowledged, or let fail, since the last answer.
+        self._settled: list[tuple[int, bool]] = []
+        if isinstance(self.task, BoltTask):
+            self.task.settle = lambda roots, ok: self._settled.append((roots[0], ok))
+        self.arena, self.window, self._columns = Arena(), Window(), parcel.columns
         self._calls: dict[str, Callable[[Told], Answer]] = {
             "prepare": self._prepare,
             "process": self._process,
-            "tick": lambda _told: pack(self.task.tick(), self.arena),
-            "end": lambda _told: pack(self.task.end(), self.arena),
+            "tick": lambda _told: self._pack(self.task.tick()),
+            "end": lambda _told: self._pack(self.task.end()),
+            "forget": self._forget,
             "entries": self._entries,
             "load": self._load,
+            "census": self._census,
+            "give": self._give,
+            "take": self._take,
+            "delta": self._delta,
+            "take back": self._take_back,
+            "touched": self._touched,
+            "touch": self._touch,
             "close": self._close,
         }
 
@@ -111,6 +132,7 @@ class Worker:
         refused = [event for event in self._heard if isinstance(event, TupleRefused)]
         answer.refused = [Refused(event.tuple_text, event.reason) for event in refused]
         answer.letters, answer.errors = self._letters.lines, self._counter.errors - before
+        answer.settled, self._settled = self._settled, []
         self._letters.lines = []
         self._heard.clear()
         return answer
@@ -123,21 +145,81 @@ class Worker:
         batch = from_bytes(self.window.get(told.data, told.arena, told.size))
         origin = told.origin or Origin("")
         self.task.bind(origin=origin, key=told.key)
-        emissions = self.task.process(Block.of(batch, origin), told.lineage)
-        answer = pack(emissions, self.arena)
+        block = Block.of(batch, origin)
+        if told.first >= 0:
+            block = replace(block, roots=[(told.first + row,) for row in range(len(block))])
+        emissions = self.task.process(block, told.lineage)
+        answer = self._pack(emissions)
         answer.failed_rows = sorted(self.task.failed_rows)
+        answer.kept_rows = sorted(self.task.kept_rows)
         return answer
+
+    def _pack(self, emissions: list[Emission]) -> Answer:
+        read = self._columns
+        slim = [replace(e, batch=without_unread(e.batch, read[e.stream])) for e in emissions]
+        return pack(slim, self.arena)
+
+    def _forget(self, told: Told) -> Answer:
+        if isinstance(self.task, BoltTask):
+            self.task.forget(frozenset(told.forgotten))
+        return Answer()
 
     def _entries(self, _told: Told) -> Answer:
         state = self.task.context.state
         entries = state.entries() if isinstance(state, MemoryState) else []
-        data, name, size = self.arena.put([pack_entries(entries)])
+        return self._found(pack_entries(entries))
+
+    def _found(self, found: bytes) -> Answer:
+        data, name, size = self.arena.put(found)
         return Answer(data=data, arena=name, size=size)
 
     def _load(self, told: Told) -> Answer:
         state = self.task.context.state
         if isinstance(state, MemoryState):
             state.load(unpack_entries(self.window.get(told.data, told.arena, told.size)))
+        return Answer()
+
+    def _census(self, told: Told) -> Answer:
+        return self._found(msgspec.msgpack.encode(census(self.task.context.state, told.lineage)))
+
+    def _give(self, told: Told) -> Answer:
+        state, data = self.task.context.state, self.window.get(told.data, told.arena, told.size)
+        wanted = msgspec.msgpack.decode(data, type=Wanted)
+        if not isinstance(state, MemoryState):
+            return self._found(msgspec.msgpack.encode([]))
+        return self._found(state.write_kept(wanted.give(state)))
+
+    def _take(self, told: Told) -> Answer:
+        state = self.task.context.state
+        if isinstance(state, MemoryState):
+            data = self.window.get(told.data, told.arena, told.size)
+            state.take_over(state.read_kept(data))
+        return Answer()
+
+    def _delta(self, told: Told) -> Answer:
+        state = self.task.context.state
+        if not isinstance(state, Tracked):
+            return Answer()
+        part = state.delta(self.task.component.name, told.now)
+        return Answer() if part is None else self._found(to_bytes(part).to_pybytes())
+
+    def _take_back(self, told: Told) -> Answer:
+        state = self.task.context.state
+        if isinstance(state, Tracked):
+            part = from_bytes(self.window.get(told.data, told.arena, told.size))
+            state.take_back(part, self.task.component.name)
+        return Answer()
+
+    def _touched(self, _told: Told) -> Answer:
+        state = self.task.context.state
+        keys = state.touched() if isinstance(state, Tracked) else []
+        return self._found(msgspec.msgpack.encode(keys))
+
+    def _touch(self, told: Told) -> Answer:
+        state = self.task.context.state
+        if isinstance(state, Tracked):
+            data = self.window.get(told.data, told.arena, told.size)
+            state.touch(msgspec.msgpack.decode(data, type=list[bytes]))
         return Answer()
 
     def _close(self, _told: Told) -> Answer:

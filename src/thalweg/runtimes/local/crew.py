@@ -10,8 +10,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from thalweg.runtimes.local.effort import Effort
+from thalweg.runtimes.local.failing import Failed, Failures
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.scheduling import Meter, OperatorView, Scheduler
 from thalweg.runtimes.local.settings import CrewLimits
@@ -35,9 +38,15 @@ class Crew:
         self._idle = 0
         self._token = _NOBODY
         self._closing = False
-        self.error: BaseException | None = None
+        self._resting = False
+        self._failures = Failures()
         #: How often each operator was chosen.
         self.choices = {operator.component.name: 0 for operator in operators}
+
+    @property
+    def error(self) -> BaseException | None:
+        """What has gone wrong; None when all is well."""
+        return self._failures.first
 
     @property
     def threads(self) -> int:
@@ -47,28 +56,44 @@ class Crew:
     @property
     def hunger(self) -> int:
         """Units that workers could work on at once; 0 when there is no use in more than one."""
-        if any(operator.waits for operator in self._operators):
-            return self._limits.most
+        waiting = sum(operator.limit for operator in self._operators if operator.waits)
+        if waiting:
+            return min(self._limits.most, max(self._limits.workers, waiting))
         several = self._limits.workers > 1 and not all(o.python for o in self._operators)
         return self._limits.workers if several else 0
 
     # --- what workers do ---------------------------------------------------------------------
 
     def work(self, worker: int) -> bool:
-        """Work on something for a while; False when there is nothing to do."""
+        """Work for a while, on one operator after the other; False when there is nothing to do.
+
+        So a lone block goes through the whole chain at once.
+        """
+        end = time.perf_counter() + self._limits.slice
+        worked = more = self._work_once(worker)
+        while more and time.perf_counter() < end:
+            more = self._work_once(worker)
+        return worked
+
+    def _work_once(self, worker: int) -> bool:
         with self._condition:
+            if worker == MAIN and not self._limits.first:
+                self._call_others()
+                return False
             operator = self._choose(worker)
             if operator is None:
                 return False
             self._call_others()
         try:
             self._work_on(operator, worker)
+        except Failed as error:  # nobody goes on; others may be at earlier tuples that fail as well
+            self._failures.add(error)
         finally:
             with self._condition:
                 operator.workers -= 1
                 if self._token == worker:
                     self._token = _NOBODY
-                if self._limits.fixed:
+                if self._limits.fixed or self._resting:
                     self._condition.notify_all()
         return True
 
@@ -77,14 +102,14 @@ class Crew:
         worklist, rows = operator.worklist, self._limits.block_rows
         end = time.perf_counter() + self._limits.slice
         while (taken := worklist.take(worker, rows)) is not None:
-            cpu = time.thread_time()
-            try:
-                came, went, took = operator.work(taken, worker)
-            finally:
-                worklist.release(taken.bucket)
+            before = Effort.now()
+            # After an error nobody takes what waits behind it.
+            came, went, took = operator.work(taken, worker)
+            worklist.release(taken.bucket)
+            worked = Effort.now().worked(before, took)
             with self._condition:
                 self._meter.record(operator.index, came, went, took)
-                operator.look(took, time.thread_time() - cpu)
+                operator.look(took, worked)
             if time.perf_counter() >= end or operator.blocked:
                 return
 
@@ -94,7 +119,9 @@ class Crew:
             return None
         chosen = ready[0]
         if len(ready) > 1:
-            choice = self._scheduler.choose([self._view(operator) for operator in ready])
+            able = {operator.index for operator in ready}
+            views = [self._view(operator, operator.index in able) for operator in self._operators]
+            choice = self._scheduler.choose(views)
             # All are beyond their thresholds: the last one makes room.
             chosen = ready[-1] if choice is None else self._operators[choice.index]
         chosen.workers += 1
@@ -103,10 +130,10 @@ class Crew:
             self._token = worker
         return chosen
 
-    def _view(self, operator: Operator) -> OperatorView:
+    def _view(self, operator: Operator, able: bool) -> OperatorView:
         return OperatorView(
             operator.index,
-            operator.worklist.rows,
+            operator.worklist.rows if able else 0,
             operator.workers,
             operator.limit,
             operator.output,
@@ -121,6 +148,8 @@ class Crew:
 
     def _ready(self, worker: int) -> list[Operator]:
         """Find the operators that a worker could work on."""
+        if self.error is not None or self._resting:
+            return []
         return [o for o in self._operators if o.worklist.ready(worker) and self._may(o, worker)]
 
     def _may(self, operator: Operator, worker: int) -> bool:
@@ -136,10 +165,29 @@ class Crew:
         for _ in range(self._limits.workers - 1 if self._limits.fixed else 0):
             self._start()
 
+    def resize(self, operator: Operator, tasks: int) -> None:
+        """Let as many workers work on an operator as it has tasks now."""
+        with self._condition:
+            operator.limit = tasks
+            self._call_others()
+
     def woken(self, operator: Operator) -> None:
         """Something was added: let somebody work on it, if its finder has enough to do already."""
         with self._condition:
             self._call_others(beside=1)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Let nobody work for a moment; what workers are at is finished first."""
+        with self._condition:
+            self._resting = True
+            self._condition.wait_for(lambda: not any(o.workers for o in self._operators))
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._resting = False
+                self._condition.notify_all()
 
     def tell(self) -> None:
         """Something has changed that the first worker may wait for."""
@@ -150,7 +198,8 @@ class Crew:
     def wait(self, seconds: float | None) -> None:
         """Let the first worker wait until something changes."""
         with self._condition:
-            if self.error is None and not self._ready(MAIN):
+            ready = self._limits.first and self._ready(MAIN)
+            if self.error is None and not ready:
                 self._idle += 1
                 self._condition.wait(seconds)
                 self._idle -= 1
@@ -160,30 +209,34 @@ class Crew:
         if self._limits.fixed:  # only one of them may take it
             self._condition.notify_all()
             return
-        more = 0 if self._closing else self._free() - beside
-        if more <= 0:
+        startable = self.threads < self._limits.workers or self._waiting()
+        if self._closing or not (self._idle or startable):
             return
-        if self._idle:
+        more = self._free() - beside
+        if more > 0 and self._idle:
             self._condition.notify(more)
-        elif self.threads < self._limits.workers or self._waiting():
+        elif more > 0:
             self._start()
 
     def _free(self) -> int:
         """Count what workers could begin now."""
         count, token = 0, self._token == _NOBODY
         for operator in self._operators:
-            if not operator.worklist.takes or operator.blocked:
+            alone = self._one_at_a_time and operator.python
+            takes = operator.worklist.takes if token or not alone else 0
+            if not takes or operator.blocked:
                 continue
-            if not operator.python or not self._one_at_a_time:
-                count += min(operator.limit - operator.workers, operator.worklist.takes)
-            elif token:
+            if alone:
                 count, token = count + 1, False
+            else:
+                count += min(operator.limit - operator.workers, takes)
         return count
 
     def _waiting(self) -> bool:
         """Say whether a worker more makes sense, because others wait for something."""
-        waits = any(operator.waits and operator.workers for operator in self._operators)
-        return waits and self.threads < self._limits.most
+        if self.threads >= self._limits.most:
+            return False
+        return any(operator.workers and operator.waits for operator in self._operators)
 
     def _start(self) -> None:
         number = self.threads
@@ -206,14 +259,13 @@ class Crew:
                     self._condition.wait()
                     self._idle -= 1
         except BaseException as error:
-            with self._condition:
-                self.error = self.error or error
-                self._condition.notify_all()
+            self._failures.add(error)
+            self.tell()
 
-    def close(self) -> None:
-        """Let all workers end; what they are at is finished."""
+    def close(self, wait: bool = True) -> None:
+        """Let all workers end; what they are at is finished, unless nobody waits for it."""
         with self._condition:
             self._closing = True
             self._condition.notify_all()
-        for thread in self._threads:
+        for thread in self._threads if wait else ():
             thread.join()

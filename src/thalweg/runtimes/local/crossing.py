@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import dataclass
+from itertools import accumulate
 from multiprocessing.resource_tracker import unregister
 from multiprocessing.shared_memory import SharedMemory
 from typing import TypeVar
@@ -19,13 +20,19 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import Origin, Rows
+from thalweg.runtimes.local.pruning import Columns
 from thalweg.runtimes.outputs import Emission
 from thalweg.topology import Component
 
 #: Smaller messages go through the pipe, where they fit into its buffer.
 _INLINE = 32 << 10
+# Batches below this size are written once more than they have to be, which is quicker than
+# asking first how long they will be.
+_SMALL = 16 << 10
 _LENGTH = struct.Struct("<Q")
 M = TypeVar("M", bound=msgspec.Struct)
+#: Bytes of a message: themselves, or the name of an arena and how many are in it.
+Placed = tuple[bytes | None, str, int]
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,14 @@ class Parcel:
     key_groups: int
     settings: dict[str, str]
     read: frozenset[str]
+    #: Columns of each output stream that somebody looks at.
+    columns: Columns
+    #: Whether its state has to know what changed.
+    tracked: bool = False
 
 
 class Told(msgspec.Struct, array_like=True):
-    """What a worker process is asked to do: prepare, process, tick, end, entries, load, close."""
+    """What a worker process is asked to do: one of the calls of :class:`.child.Worker`."""
 
     call: str
     #: The time that the component sees.
@@ -50,6 +61,10 @@ class Told(msgspec.Struct, array_like=True):
     origin: Origin | None = None
     key: tuple[str, ...] = ()
     lineage: bool = False
+    #: Number of the first tuple, where they are acknowledged one by one; -1 where they are not.
+    first: int = -1
+    #: Numbers of tuples to forget.
+    forgotten: list[int] = []
     #: Bytes of a record batch, or of packed entries.
     data: bytes | None = None
     #: The same in the arena: its name, and how many bytes.
@@ -88,6 +103,9 @@ class Answer(msgspec.Struct, array_like=True):
 
     sent: list[Sent] = []
     failed_rows: list[int] = []
+    #: Rows that the component keeps, and the numbers of earlier tuples that it is done with.
+    kept_rows: list[int] = []
+    settled: list[tuple[int, bool]] = []
     refused: list[Refused] = []
     letters: list[bytes] = []
     errors: int = 0
@@ -103,19 +121,30 @@ class Arena:
     def __init__(self) -> None:
         self._memory: SharedMemory | None = None
 
-    def put(self, pieces: list[pa.Buffer | bytes]) -> tuple[bytes | None, str, int]:
+    def put(self, piece: bytes) -> Placed:
         """Write bytes; gives them back where they are few, or else the arena's name and size."""
-        size = sum(map(len, pieces))
-        if size <= _INLINE:
-            return b"".join(map(memoryview, pieces)), "", 0
+        if len(piece) <= _INLINE:
+            return piece, "", 0
+        memory = self._room(len(piece))
+        _view(memory)[: len(piece)] = piece
+        return None, memory.name, len(piece)
+
+    def put_batches(self, batches: list[pa.RecordBatch]) -> tuple[Placed, list[int]]:
+        """Write record batches, each as an Arrow stream; gives also where each of them ends."""
+        if sum(batch.nbytes for batch in batches) < _SMALL:
+            pieces = list(map(to_bytes, batches))
+            return self.put(b"".join(map(memoryview, pieces))), list(accumulate(map(len, pieces)))
+        ends = list(accumulate(map(_stream_size, batches)))
+        memory = self._room(ends[-1])
+        for batch, start, end in zip(batches, [0, *ends], ends, strict=False):
+            _write(batch, pa.FixedSizeBufferWriter(pa.py_buffer(_view(memory)[start:end])))
+        return (None, memory.name, ends[-1]), ends
+
+    def _room(self, size: int) -> SharedMemory:
         if self._memory is None or self._memory.size < size:
             self.close()
             self._memory = SharedMemory(create=True, size=1 << (size - 1).bit_length())
-        view, at = _view(self._memory), 0
-        for piece in pieces:
-            view[at : at + len(piece)] = memoryview(piece).cast("B")
-            at += len(piece)
-        return None, self._memory.name, size
+        return self._memory
 
     def close(self) -> None:
         """Let go of it; it ends with its last reader."""
@@ -181,9 +210,19 @@ def _exactly(descriptor: int, size: int) -> bytes:
 def to_bytes(batch: pa.RecordBatch) -> pa.Buffer:
     """Write a record batch as an Arrow stream."""
     sink = pa.BufferOutputStream()
+    _write(batch, sink)
+    return sink.getvalue()
+
+
+def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return sink.getvalue()
+
+
+def _stream_size(batch: pa.RecordBatch) -> int:
+    sink = pa.MockOutputStream()
+    _write(batch, sink)
+    return sink.size()
 
 
 def from_bytes(data: bytes | memoryview) -> pa.RecordBatch:
@@ -194,16 +233,12 @@ def from_bytes(data: bytes | memoryview) -> pa.RecordBatch:
 
 def pack(emissions: list[Emission], arena: Arena) -> Answer:
     """Write emissions into an answer."""
-    pieces, sent, at = [], [], 0
-    for emission in emissions:
-        buffer = to_bytes(emission.batch)
-        stop = at + len(buffer)
+    (data, name, size), ends = arena.put_batches([emission.batch for emission in emissions])
+    sent = []
+    for emission, start, stop in zip(emissions, [0, *ends], ends, strict=False):
         parents = None if emission.parents is None else emission.parents.tobytes()
         targets = None if emission.targets is None else emission.targets.tobytes()
-        sent.append(Sent(emission.stream, at, stop, parents, emission.whole, targets))
-        pieces.append(buffer)
-        at = stop
-    data, name, size = arena.put(pieces)
+        sent.append(Sent(emission.stream, start, stop, parents, emission.whole, targets))
     return Answer(sent, data=data, arena=name, size=size)
 
 

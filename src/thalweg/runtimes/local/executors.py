@@ -6,12 +6,16 @@ The same operators, queues and reorder buffers as with workers; only who takes w
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 
+from thalweg.runtimes.local.building import Built
+from thalweg.runtimes.local.crew import Crew
+from thalweg.runtimes.local.effort import Effort
+from thalweg.runtimes.local.failing import Failures
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.scheduling import Meter
-from thalweg.runtimes.local.waiting import Blocking, WaitStrategy
+from thalweg.runtimes.local.settings import Settings
+from thalweg.runtimes.local.waiting import STRATEGIES, Blocking, WaitStrategy
 
 
 class Executors:
@@ -26,9 +30,16 @@ class Executors:
         #: Where the thread that runs the topology, and executors without room, wait.
         self._changed = threading.Condition()
         self._closing = False
-        self._threads: list[threading.Thread] = []
-        self.error: BaseException | None = None
+        #: By operator and task; those whose task has gone have to end.
+        self._threads: dict[tuple[int, int], threading.Thread] = {}
+        self._gone: set[tuple[int, int]] = set()
+        self._failures = Failures()
         self.choices = {operator.component.name: 0 for operator in operators}
+
+    @property
+    def error(self) -> BaseException | None:
+        """What has gone wrong; None when all is well."""
+        return self._failures.first
 
     @property
     def threads(self) -> int:
@@ -43,12 +54,22 @@ class Executors:
     def start(self) -> None:
         """Let all executors begin."""
         for operator in self._operators:
-            for task in range(len(operator.tasks)):
-                name = f"thalweg-{operator.component.name}-{task}"
-                thread = threading.Thread(target=self._run, args=(operator, task), name=name)
-                thread.daemon = True
-                self._threads.append(thread)
-                thread.start()
+            self.resize(operator, len(operator.tasks))
+
+    def resize(self, operator: Operator, tasks: int) -> None:
+        """Start executors for new tasks, and let those end whose tasks have gone."""
+        mine = [key for key in self._threads if key[0] == operator.index]
+        for key in mine[tasks:]:
+            self._gone.add(key)
+            self.woken(operator)
+            self._threads.pop(key).join()
+            self._gone.discard(key)
+        for task in range(len(mine), tasks):
+            name = f"thalweg-{operator.component.name}-{task}"
+            thread = threading.Thread(target=self._run, args=(operator, task), name=name)
+            thread.daemon = True
+            self._threads[operator.index, task] = thread
+            thread.start()
 
     def work(self, worker: int) -> bool:
         """Do nothing: the thread that runs the topology has no task."""
@@ -76,46 +97,54 @@ class Executors:
             if self.error is None:
                 self._changed.wait(seconds)
 
-    def close(self) -> None:
-        """Let all executors end; what they are at is finished."""
+    def close(self, wait: bool = True) -> None:
+        """Let all executors end; what they are at is finished, unless nobody waits for it."""
         self._closing = True
         for signal in (*self._signals.values(), self._changed):
             with signal:
                 signal.notify_all()
-        for thread in self._threads:
+        for thread in self._threads.values() if wait else ():
             thread.join()
 
     def _run(self, operator: Operator, task: int) -> None:
         worklist, signal = operator.worklist, self._signals[id(operator)]
+        key = operator.index, task
 
         def ready() -> bool:
-            return self._closing or worklist.ready(task)
+            return self._closing or key in self._gone or worklist.ready(task)
 
         try:
             while True:
                 self._strategy.wait(ready, signal)
-                if self._closing:
+                if self._closing or key in self._gone:
                     return
                 _ROOM.wait(lambda: self._closing or not operator.blocked, self._changed)
                 self._take(operator, task)
         except BaseException as error:
-            self.error = self.error or error
+            self._failures.add(error)
             self.tell()
 
     def _take(self, operator: Operator, task: int) -> None:
         taken = operator.worklist.take(task, self._rows)
         if taken is None:
             return
-        cpu = time.thread_time()
-        try:
-            came, went, took = operator.work(taken, task)
-        finally:
-            operator.worklist.release(taken.bucket)
+        before = Effort.now()
+        came, went, took = operator.work(taken, task)
+        operator.worklist.release(taken.bucket)
+        worked = Effort.now().worked(before, took)
         with self._changed:
             self.choices[operator.component.name] += 1
             self._meter.record(operator.index, came, went, took)
-            operator.look(took, time.thread_time() - cpu)
+            operator.look(took, worked)
             self._changed.notify_all()
+
+
+def make_crew(settings: Settings, built: Built, asking: bool) -> Crew | Executors:
+    """Make those who do the work; ``asking`` if the first one is busy with sources."""
+    if settings.assigning == "executors":
+        wait = STRATEGIES[settings.wait]()
+        return Executors(built.operators, built.meter, wait, settings.block_rows)
+    return Crew(built.operators, settings.scheduler(), built.meter, settings.crew(asking))
 
 
 # Room at readers is worth no processor time, whatever the strategy for queues.

@@ -12,11 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
+from thalweg.acking import Roots
 from thalweg.blocks import DEFAULT_STREAM, Block
 from thalweg.components import BlockBolt, TaskContext
 from thalweg.config import DeadLetter
@@ -28,13 +30,16 @@ from thalweg.runtimes.local.crossing import (
     Answer,
     Arena,
     Parcel,
+    Placed,
     Told,
     Window,
+    from_bytes,
     read,
-    to_bytes,
     unpack,
     write,
 )
+from thalweg.runtimes.local.handing import Census, Handed, Wanted
+from thalweg.runtimes.local.pruning import read_columns
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.refusals import DeadLetters, Lines
@@ -45,8 +50,14 @@ from thalweg.topology import Component
 
 # A snapshot is taken when the blocks since the last one are so many bytes, or more than it is.
 _LOG_BYTES = 64 << 20
+#: What goes with a message: a block, or packed entries.
+Data: TypeAlias = "bytes | pa.RecordBatch | None"
+# Blocks come and go: without this, glibc gives their memory back to the kernel each time.
+_KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(64 << 20), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 # Times that one message may end a process before the run does.
 _ATTEMPTS = 3
+# Calls that change the state of a task.
+_CHANGING = ("process", "tick", "end", "give", "take", "take back", "delta")
 
 
 class Process:
@@ -60,7 +71,7 @@ class Process:
             command,
             pass_fds=(down[0], up[1]),
             stdin=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": path},
+            env=_KEEPS_MEMORY | os.environ | {"PYTHONPATH": path},
         )
         os.close(down[0])
         os.close(up[1])
@@ -73,7 +84,7 @@ class Process:
         """Its number."""
         return self._process.pid
 
-    def ask(self, told: Told, data: bytes | pa.Buffer | None = None) -> tuple[Answer, bytes]:
+    def ask(self, told: Told, data: Data = None) -> tuple[Answer, bytes]:
         """Send a message and wait for the answer; EOFError when the process has died."""
         try:
             if self._first is not None:
@@ -83,12 +94,17 @@ class Process:
                 if answer.failure is not None:
                     return answer, b""
             if data is not None:
-                told.data, told.arena, told.size = self._arena.put([data])
+                told.data, told.arena, told.size = self._put(data)
             write(self._outgoing, told)
             answer = read(self._incoming, Answer)
             return answer, self._window.get(answer.data, answer.arena, answer.size)
         except (BrokenPipeError, FileNotFoundError) as error:
             raise EOFError from error
+
+    def _put(self, data: bytes | pa.RecordBatch) -> Placed:
+        if isinstance(data, bytes):
+            return self._arena.put(data)
+        return self._arena.put_batches([data])[0]
 
     def close(self) -> int:
         """Wait for its end, and let go of everything."""
@@ -120,6 +136,8 @@ class RemoteTask:
     around: Around
     failed_rows: set[int] = field(default_factory=set)
     kept_rows: set[int] = field(default_factory=set)
+    #: Called when a tuple of an earlier block is acknowledged (True) or fails (False).
+    settle: Callable[[Roots, bool], None] = lambda _roots, _ok: None
     restarts: int = 0
 
     def __post_init__(self) -> None:
@@ -127,11 +145,18 @@ class RemoteTask:
         self._process: Process | None = Process(self._code)
         self._bound: dict[str, Any] = {}
         self._snapshot: bytes = b""
-        self._log: list[tuple[Told, pa.Buffer | None]] = []
+        #: Keys that had changed when the snapshot was taken, where somebody wants to know.
+        self._touched: bytes | None = None
+        #: What had changed when it was closed.
+        self._last_delta: pa.RecordBatch | None = None
+        self._log: list[tuple[Told, Data]] = []
         self._logged = 0
         body = self.component.body
         self._takes = body.takes if isinstance(body, BlockBolt) else None
         self._passes_on = isinstance(body, BlockBolt) and body.passes_on
+        #: Tuples that the component acknowledges itself have numbers; the roots of those it keeps.
+        self._numbered = None if getattr(body, "auto_ack", True) else 0
+        self._kept: dict[int, Roots] = {}
 
     def bind(self, **attributes: Any) -> None:
         """Remember where the next block comes from."""
@@ -144,13 +169,19 @@ class RemoteTask:
     def process(self, block: Block, lineage: bool = True) -> list[Emission]:
         """Send the columns that matter, and give what comes back."""
         self.failed_rows.clear()
+        self.kept_rows.clear()
         batch, key = block.batch, self._bound["key"]
         if self._takes is not None:
             wanted = {*key, *self._takes}
             batch = batch.select([name for name in batch.schema.names if name in wanted])
         told = Told("process", origin=block.origin, key=key, lineage=lineage)
-        answer, data = self._ask(told, to_bytes(batch))
+        if self._numbered is not None and block.roots is not None:
+            told.first, self._numbered = self._numbered, self._numbered + len(block)
+        answer, data = self._ask(told, batch)
         self.failed_rows.update(answer.failed_rows)
+        for row in answer.kept_rows:
+            self.kept_rows.add(row)
+            self._kept[told.first + row] = (block.roots or ())[row]
         emissions = unpack(answer, data)
         if self._passes_on and DEFAULT_STREAM in self.context.read_streams:
             whole = self.context.shapes[DEFAULT_STREAM].conform(block.batch)
@@ -165,11 +196,48 @@ class RemoteTask:
         """Tell the component that its inputs have ended."""
         return unpack(*self._ask(Told("end")))
 
+    def forget(self, roots: frozenset[int]) -> None:
+        """Let the component let go of tuples whose roots have all failed by now."""
+        gone = [number for number, own in self._kept.items() if roots.issuperset(own)]
+        for number in gone:
+            del self._kept[number]
+        if gone:
+            self._ask(Told("forget", forgotten=gone))
+
+    def census(self, hashes: bool) -> Census:
+        """Count the keys of its state."""
+        _, data = self._ask(Told("census", lineage=hashes))
+        return msgspec.msgpack.decode(data, type=Census)
+
+    def give(self, wanted: Wanted) -> Handed:
+        """Take keys out of its state."""
+        _, data = self._ask(Told("give"), msgspec.msgpack.encode(wanted))
+        keys = len(msgspec.msgpack.decode(data, type=list[msgspec.Raw]))
+        return Handed(data, keys, len(data))
+
+    def take(self, data: bytes) -> None:
+        """Add to its state what another one gave."""
+        self._ask(Told("take"), data)
+
+    def delta(self) -> pa.RecordBatch | None:
+        """Give what has changed in its state since the last call, as a part."""
+        if self._process is None:
+            last, self._last_delta = self._last_delta, None
+            return last
+        _, data = self._ask(Told("delta"))
+        return from_bytes(data) if data else None
+
+    def take_back(self, part: pa.RecordBatch) -> None:
+        """Add the rows of a part to its state; they do not count as changed."""
+        self._ask(Told("take back"), part)
+
     def close(self) -> None:
         """Take over the state, for those who read tables, and end the process."""
         if self._process is None:
             return
         try:
+            if self.parcel.tracked and self.context.state is not None:
+                self._last_delta = self.delta()
             if isinstance(self.context.state, MemoryState) and self.component.table:
                 _, data = self._ask(Told("entries"))
                 self.context.state.load(unpack_entries(data))
@@ -187,7 +255,7 @@ class RemoteTask:
 
     # --- the process -------------------------------------------------------------------------
 
-    def _ask(self, told: Told, data: pa.Buffer | None = None) -> tuple[Answer, bytes]:
+    def _ask(self, told: Told, data: Data = None) -> tuple[Answer, bytes]:
         """Ask the process; one that dies is replaced, and asked again."""
         told.now = self.around.now()
         for attempt in range(1, _ATTEMPTS + 1):
@@ -226,21 +294,30 @@ class RemoteTask:
         process.ask(Told("prepare", self.around.now()))
         if self._snapshot:
             process.ask(Told("load", self.around.now()), self._snapshot)
+        if self._touched is not None:
+            process.ask(Told("touch", self.around.now()), self._touched)
         for told, data in self._log:
             process.ask(told, data)
 
-    def _remember(self, told: Told, data: pa.Buffer | None) -> None:
+    def _remember(self, told: Told, data: Data) -> None:
         """Keep what changed the state, until a snapshot has it."""
-        if told.call not in ("process", "tick", "end") or self.context.state is None:
+        if told.call not in _CHANGING or self.context.state is None:
             return
+        if told.call == "delta" and self._log and self._log[-1][0].call == "delta":
+            return  # nothing has changed in between
         self._log.append((told, data))
-        self._logged += 0 if data is None else len(data)
+        self._logged += data.nbytes if isinstance(data, pa.RecordBatch) else 0
         if self._logged > max(_LOG_BYTES, len(self._snapshot)):
             _, self._snapshot = self._ask(Told("entries"))
+            if self.parcel.tracked:
+                _, self._touched = self._ask(Told("touched"))
             self._log, self._logged = [], 0
 
     def _note(self, answer: Answer) -> None:
         around, name = self.around, self.component.name
+        for number, ok in answer.settled:
+            if number in self._kept:
+                self.settle(self._kept.pop(number), ok)
         for refused in answer.refused:
             event = TupleRefused(name, self.context.task, refused.tuple_text, refused.reason)
             around.listen(event)
@@ -279,6 +356,8 @@ def remote_task(maker: TaskMaker, context: TaskContext, counter: Counter) -> Rem
         key_groups=maker.key_groups,
         settings=dict(context.settings),
         read=context.read_streams - passed,
+        columns=read_columns(maker.topology, component),
+        tracked=maker.tracked,
     )
     around = Around(context.clock.now, maker.run.listen, letters, counter)
     return RemoteTask(component, context, parcel, around)

@@ -9,112 +9,48 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 
-import numpy as np
-
-from thalweg.blocks import Block, Origin, concatenate
+from thalweg.blocks import Block
+from thalweg.components import Kind
 from thalweg.metrics import Counter
+from thalweg.migration.messages import Message
+from thalweg.migration.wiring import Address
 from thalweg.ordering import Arrival, interleave
 from thalweg.routing.routers import Router
 from thalweg.runtimes.following import joined, output_block
-from thalweg.runtimes.local.flights import Flights
+from thalweg.runtimes.local.failing import Failed
 from thalweg.runtimes.local.isolation import AnyTask
+from thalweg.runtimes.local.links import Link, Streams, Wiring
+from thalweg.runtimes.local.observed import Observed
+from thalweg.runtimes.local.pairs import marked
 from thalweg.runtimes.local.planning import Facts
-from thalweg.runtimes.local.ring import AnyReorderBuffer, ReorderBuffer
-from thalweg.runtimes.local.worklists import Taken, Worklist
-from thalweg.runtimes.outputs import Emission
-from thalweg.runtimes.tasks import BoltTask
-from thalweg.topology import Component, Input
-
-# Below this share of its time at work an operator waits; blocks that take less time say nothing;
-# weight of the last block.
-_WAITS, _SHORT, _RECENT = 0.5, 0.0005, 0.2
-
-Call = Literal["tick", "end", "forget"]
-
-
-@dataclass(frozen=True)
-class Special:
-    """A unit that is not data: a tick of a task, or the end of its input."""
-
-    component: str
-    task: int
-    call: Call
-    #: Serial number of the source tuple that comes next.
-    serial: int
-    #: Source tuples that have failed, to be forgotten.
-    roots: frozenset[int] = frozenset()
+from thalweg.runtimes.local.ring import ReorderBuffer
+from thalweg.runtimes.local.units import (
+    WAKE,
+    Item,
+    Passing,
+    Special,
+    Unit,
+    by_stream,
+    in_runs,
+    special_block,
+)
+from thalweg.runtimes.local.worklists import HybridWorklist, Taken, Worklist
+from thalweg.topology import Component
 
 
-@dataclass(eq=False, slots=True)
-class Unit:
-    """A unit at an operator."""
-
-    number: int
-    #: Parts that have not been processed yet.
-    left: int
-    #: What was sent, by arrival and part.
-    sent: list[list[list[Block]]] = field(default_factory=list)
-
-
-@dataclass(eq=False, slots=True)
-class Item:
-    """The part of a unit that one task processes: a block, or a tick."""
-
-    #: None for what belongs to no unit.
-    unit: Unit | None
-    input: Input | None
-    block: Block | None
-    arrival: int = 0
-    part: int = 0
-    special: Special | None = None
-
-
-@dataclass(eq=False)
-class Link:
-    """A stream on its way to one reader."""
-
-    reader: Operator
-    index: int
-    input: Input
-    #: Rows that wait at the reader.
-    waiting: int = 0
-
-
-Streams = dict[str, list[Link]]
-
-
-@dataclass(frozen=True)
-class Wiring:
-    """What all operators of a run share."""
-
-    flights: Flights
-    #: Specials that are under way, by the number of their unit.
-    specials: dict[int, Special]
-    #: Called when something was added to a worklist.
-    woken: Callable[[Operator], None]
-    #: Called with (links, blocks) before the blocks are on their way, and when a part is done.
-    delivered: Callable[[Link, Block], None]
-    processed: Callable[[AnyTask, Block], None]
-    now: Callable[[], float]
-    #: Makes reorder buffers.
-    ring: Callable[..., AnyReorderBuffer] = ReorderBuffer
-    #: Rows that may wait on a link before its sender has to wait.
-    bound: int = 100_000
-
-
-class Operator:
+class Operator(Observed):
     """A bolt."""
 
     def __init__(
         self,
         component: Component,
-        tasks: Sequence[AnyTask],
+        tasks: list[AnyTask],
         worklist: Worklist[Item],
-        counters: Sequence[Counter],
+        counters: list[Counter],
         wiring: Wiring,
         facts: Facts,
     ) -> None:
@@ -132,18 +68,23 @@ class Operator:
         self._partly: dict[int, list[Arrival]] = {}
         self._missing: dict[int, int] = {}
         self._entering: ReorderBuffer[list[Arrival]] = ReorderBuffer(size, self._admit)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.index = 0
         #: Workers on it now, and how many there may be.
         self.workers = 0
         self.limit = len(tasks)
-        #: Share of its time that it was at work rather than waiting, of late.
-        self._busy = 1.0
+        #: Tasks that it has now, those that have ended, and what happens while keys move.
+        self.degree = component.degree
+        self.retired: list[AnyTask] = []
+        self.passing: Passing | None = None
+        #: The block that was processed last.
+        self.last: Block | None = None
 
     # --- what comes in -----------------------------------------------------------------------
 
     def arrive(self, number: int, link: Link, blocks: Sequence[Block]) -> None:
         """Take what one input has of a unit, which may be nothing."""
+        self._wiring.pause("arrive")
         rows = sum(map(len, blocks))
         if rows:
             with self._lock:
@@ -173,12 +114,16 @@ class Operator:
     def _admit(self, number: int, arrivals: list[Arrival]) -> None:
         """Let a whole unit in; called in the order of units, by one thread at a time."""
         special = self._wiring.specials.get(number)
-        if special is not None and special.component == self.component.name:
+        if special is not None and self.takes(special):
             self.begin_special(number, special)
         elif arrivals:
             arrivals.sort(key=lambda arrival: arrival[0])
             self._begin(number, interleave(arrivals) if len(arrivals) > 1 else arrivals)
-        elif self._out is not None:
+        else:
+            self._pass(number)
+
+    def _pass(self, number: int) -> None:
+        if self._out is not None:
             self._out.offer(number, None)
 
     def _admit_now(self, number: int, arrivals: list[Arrival]) -> None:
@@ -187,17 +132,29 @@ class Operator:
 
     def begin_special(self, number: int, special: Special) -> None:
         """Take a tick or the end; one at a time, and in its turn, where order matters."""
+        if special.call == "switch" and self.passing is not None:
+            with nullcontext() if self.ordered else self._lock:  # as routers are used
+                self.passing.switch()
+            self._pass(number)
+            return
         unit = Unit(number, 1, [[[]]])
         self._hold(number)
         self.worklist.add(special.task, Item(unit, None, None, special=special), 1)
         self._wiring.woken(self)
+
+    def takes(self, special: Special) -> bool:
+        """Say whether something is meant for it."""
+        if special.call == "switch":
+            passing = self.passing  # which may go meanwhile
+            return passing is not None and passing.turn == special.task
+        return special.component == self.component.name
 
     def _begin(self, number: int, arrivals: list[Arrival]) -> None:
         """Split the blocks of a unit among tasks."""
         unit, items = Unit(number, 0), []
         for at, (index, block) in enumerate(arrivals):
             input_ = self.component.inputs[index]
-            parts = [(0, block)] if self._facts.pooled else list(self.routers[index].route(block))
+            parts = self._parts(number, index, block)
             unit.sent.append([[] for _ in parts])
             for slot, (task, part) in enumerate(parts):
                 items.append((task, Item(unit, input_, part, at, slot)))
@@ -208,65 +165,47 @@ class Operator:
             self.worklist.add(task, item, len(item.block))
         self._wiring.woken(self)
 
+    def _parts(self, number: int, index: int, block: Block) -> list[tuple[int, Block]]:
+        """Split a block among tasks; whole blocks go to a pool, or in turn to what was one."""
+        if self._facts.pooled:
+            return [(0, block)]
+        if self._facts.spread:
+            return [(number % self.degree, block)]
+        return list(self.routers[index].route(block))
+
     def _hold(self, number: int) -> None:
         if not self.ordered:
             self._wiring.flights.hold(number)
 
     # --- work --------------------------------------------------------------------------------
 
-    @property
-    def blocked(self) -> bool:
-        """Whether its readers have as much waiting as they may."""
-        bound = self._wiring.bound
-        return any(link.waiting >= bound for links in self.streams.values() for link in links)
-
-    @property
-    def output(self) -> int:
-        """Rows that wait at its readers."""
-        return sum(link.waiting for links in self.streams.values() for link in links)
-
-    @property
-    def bound(self) -> int | None:
-        """Rows that may wait at its readers; None without readers."""
-        return self._wiring.bound if any(self.streams.values()) else None
-
-    @property
-    def waits(self) -> bool:
-        """Whether it spends most of its time waiting."""
-        return self._busy < _WAITS
-
-    @property
-    def python(self) -> bool:
-        """Whether it needs Python's lock all the time."""
-        if self.component.options.isolation == "process":
-            return False
-        return self.component.body.pure_python and not self.waits  # type: ignore[union-attr]  # a bolt
-
-    def look(self, took: float, cpu: float) -> None:
-        """Note how long a worker was with it, and how much of that it was at work."""
-        if took > _SHORT:
-            self._busy += _RECENT * (min(1.0, cpu / took) - self._busy)
-
     def forget(self, roots: frozenset[int]) -> None:
         """Let tasks let go of tuples that have failed."""
         for number, task in enumerate(self.tasks):
-            if isinstance(task, BoltTask) and not task.body.auto_ack:
+            if not getattr(task.component.body, "auto_ack", True):
                 special = Special(self.component.name, number, "forget", 0, roots)
                 self.worklist.add(number, Item(None, None, None, special=special), 1)
         self._wiring.woken(self)
 
     def work(self, taken: Taken[Item], worker: int) -> tuple[int, int, float]:
         """Process what a worker has taken; gives rows in, rows out and seconds."""
+        self._wiring.pause("work")
         at = worker if self._facts.pooled else taken.bucket
         task, counter = self.tasks[at], self.counters[at]
         begin = time.perf_counter()
         rows = sent = 0
-        for item, others in self._together(taken.items):
-            if item.special is not None:
-                blocks = self._call(task, item.special)
-            else:
-                blocks = self._process(task, item)
-                rows += len(item.block or ())
+        together: Iterable[tuple[Item, list[Unit]]]
+        passing = self.passing  # which may go meanwhile
+        if passing is None:
+            together = self._together(taken.items)
+        else:
+            together = ((item, []) for item in passing.through(taken.bucket, taken.items))
+        for item, others in together:
+            try:
+                blocks = self._call(task, item) if item.special else self._process(task, item)
+            except Exception as error:
+                raise Failed(-1 if item.unit is None else item.unit.number) from error
+            rows += len(item.block or ())
             sent += sum(map(len, blocks))
             self._done(item, blocks, others)
         took = time.perf_counter() - begin
@@ -276,28 +215,24 @@ class Operator:
         return rows, sent, took
 
     def _together(self, items: list[Item]) -> list[tuple[Item, list[Unit]]]:
-        """Put small blocks that wait behind each other into one, where that changes nothing.
-
-        Gives with each block the units that it stands for beside its own.
-        """
+        """Put small blocks that wait behind each other into one, where that changes nothing."""
         if len(items) == 1 or (self.ordered and not self._facts.mixes):
             return [(item, []) for item in items]
-        runs: list[list[Item]] = []
-        for item in items:
-            if runs and _alike(runs[-1][-1], item):
-                runs[-1].append(item)
-            else:
-                runs.append([item])
-        return [(_as_one(run), [item.unit for item in run[1:] if item.unit]) for run in runs]
+        return in_runs(items)
 
     def _process(self, task: AnyTask, item: Item) -> list[Block]:
         part, input_ = item.block, item.input
         assert part is not None and input_ is not None  # noqa: S101 (only specials lack them)
         task.bind(origin=part.origin, key=input_.key)
-        lineage = self._facts.lineage or part.roots is not None
+        pairs = self._wiring.pairs
+        trail = () if pairs is None else pairs.arrived(self.component, input_, part)
+        lineage = self._facts.lineage or part.roots is not None or bool(trail)
+        self.last = part
         emissions = task.process(part, lineage)
         number = task.context.task
         blocks = [output_block(self.component, number, part, sent) for sent in emissions]
+        if trail:
+            blocks = marked(blocks, emissions, trail)
         if part.roots is not None:
             # Outputs hold their roots before the input lets go, so that no root ends too early.
             for block in blocks:
@@ -312,28 +247,110 @@ class Operator:
         assert item.input is not None  # noqa: S101 (as above)
         return self.inputs[self.component.inputs.index(item.input)]
 
-    def _call(self, task: AnyTask, special: Special) -> list[Block]:
+    def _call(self, task: AnyTask, item: Item) -> list[Block]:
+        special = item.special
+        assert special is not None  # noqa: S101 (the caller has looked)
         if special.call == "forget":
             task.forget(special.roots)  # type: ignore[union-attr]  # only bolts that keep tuples
             return []
+        if special.call == "prepare":
+            task.prepare()
+            return []
         emissions = task.tick() if special.call == "tick" else task.end()
-        return [self._special_block(special, emission) for emission in emissions]
+        if special.call == "retire":
+            self.retired.append(task)
+            task.close()
+        return [special_block(special, emission) for emission in emissions]
 
-    def _special_block(self, special: Special, emission: Emission) -> Block:
-        rows = emission.batch.num_rows
-        serials = np.full(rows, special.serial, dtype=np.int64)
-        origin = Origin(self.component.name, emission.stream, special.task)
-        return Block(emission.batch, origin, serials, targets=emission.targets)
+    # --- while keys change their tasks -------------------------------------------------------
+
+    def mail(self, bucket: int, mail: tuple[Address, Message] | None) -> None:
+        """Send a message to a task, or wake it, behind what waits for it."""
+        self.worklist.add(bucket, WAKE if mail is None else Item(None, None, None, mail=mail), 1)
+        self._wiring.woken(self)
+
+    def use(self, degree: int, routers: list[Router]) -> None:
+        """Go on with other routers; called where units come in."""
+        self.degree, self.routers = degree, routers
+        if degree > 1:
+            self._facts = replace(self._facts, mixes=False, lineage=True)
+
+    def resize(self, buckets: int, lines: int | None) -> bool:
+        """Let other numbers of tasks wait; who finds nothing meanwhile looks again."""
+        made = self.worklist.resize(buckets, lines)
+        self._wiring.woken(self)
+        return made
+
+    def resplit(self) -> None:
+        """Split what waits for what was one task; called as its routers change."""
+        if isinstance(self.worklist, HybridWorklist):
+            self._split_again(self.worklist.take_all())
+
+    def _split_again(self, waiting: list[tuple[int, Item]]) -> None:
+        for bucket, item in waiting:
+            if item.block is None or item.input is None or item.unit is None:
+                self.worklist.add(bucket, item, 1)
+                continue
+            index = self.component.inputs.index(item.input)
+            for at, (task, part) in enumerate(self._parts(item.unit.number, index, item.block)):
+                slot = item.part if at == 0 else self.split(item, 1)
+                piece = Item(item.unit, item.input, part, item.arrival, slot)
+                self.worklist.add(task, piece, len(part))
+        self._wiring.woken(self)
+
+    def resettle(
+        self,
+        component: Component,
+        tasks: list[AnyTask],
+        counters: list[Counter],
+        routers: list[Router],
+    ) -> None:
+        """Go on with other tasks; nobody may be at work."""
+        waiting, as_it_was = self._waiting(), len(tasks) == len(self.tasks)
+        free = self.component.options.degree is None  # then it is the runtime that spreads tuples
+        spread = free and self.component.kind is Kind.STATELESS
+        self.tasks[:] = tasks
+        self.component, self.counters, self.routers = component, counters, routers
+        self.worklist = HybridWorklist(len(tasks))
+        self.degree = self.limit = len(tasks)
+        several = len(tasks) > 1
+        self._facts = replace(
+            self._facts,
+            pooled=False,
+            spread=spread,
+            mixes=self._facts.mixes and not several,
+            lineage=self._facts.lineage or (several and not spread),
+        )
+        if as_it_was:
+            for bucket, item in waiting:
+                self.worklist.add(bucket, item, 1 if item.block is None else len(item.block))
+        else:
+            self._split_again(waiting)
+
+    def _waiting(self) -> list[tuple[int, Item]]:
+        if isinstance(self.worklist, HybridWorklist):
+            return self.worklist.take_all()
+        taken = self.worklist.take(0, 1 << 60)
+        return [] if taken is None else [(0, item) for item in taken.items]
+
+    def split(self, item: Item, more: int) -> int:
+        """Make room for what another part of an item will send; that is so many parts more."""
+        assert item.unit is not None  # noqa: S101 (blocks belong to units)
+        with self._lock:
+            item.unit.left += more
+            item.unit.sent[item.arrival].append([])
+            return len(item.unit.sent[item.arrival]) - 1
 
     # --- what goes out -----------------------------------------------------------------------
 
     def _done(self, item: Item, blocks: list[Block], others: list[Unit]) -> None:
         """Send what a part gave, when it is its turn."""
+        self._wiring.pause("done")
         unit = item.unit
         if unit is None:
             return
         if self._out is None:
-            for stream, sent in _by_stream(blocks).items():
+            for stream, sent in by_stream(blocks).items():
                 for link in self.streams[stream]:
                     link.reader.arrive(unit.number, link, sent)
         elif blocks:
@@ -351,9 +368,10 @@ class Operator:
 
     def _forward(self, number: int, unit: Unit | None) -> None:
         """Hand a unit's output to its readers; called in the order of units."""
+        self._wiring.pause("forward")
         outgoing: dict[int, list[Block]] = {}
         for arrival in unit.sent if unit is not None else ():
-            for stream, blocks in _by_stream([b for part in arrival for b in part]).items():
+            for stream, blocks in by_stream([b for part in arrival for b in part]).items():
                 for link in self.streams[stream]:
                     given = joined(link.input, blocks) if link.reader.ordered else blocks
                     outgoing.setdefault(id(link), []).extend(given)
@@ -365,27 +383,3 @@ class Operator:
                 link.reader.arrive(number, link, blocks)
         if self._facts.gate:
             self._wiring.flights.release(number, self._wiring.now())
-
-
-def _by_stream(blocks: list[Block]) -> dict[str, list[Block]]:
-    found: dict[str, list[Block]] = {}
-    for block in blocks:
-        found.setdefault(block.origin.stream, []).append(block)
-    return found
-
-
-def _alike(one: Item, other: Item) -> bool:
-    """Say whether two blocks may be processed as one."""
-    a, b = one.block, other.block
-    if a is None or b is None or one.input is not other.input:
-        return False
-    same = a.origin == b.origin and (a.targets is None) == (b.targets is None)
-    return same and a.batch.schema.equals(b.batch.schema)
-
-
-def _as_one(items: list[Item]) -> Item:
-    if len(items) == 1:
-        return items[0]
-    first = items[0]
-    block = concatenate([item.block for item in items if item.block is not None])
-    return Item(first.unit, first.input, block, first.arrival, first.part)

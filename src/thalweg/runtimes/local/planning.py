@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thalweg.components import Bolt, Kind, Shared
-from thalweg.errors import UsageError, explain
+from thalweg.components import Kind, Shared
+from thalweg.config import ORDERS, OrderName
 from thalweg.groupings import LoadAware, LocalOrShuffle, NoGrouping, Shuffle
 from thalweg.ordering import ordered, traced
+from thalweg.runtimes.local.committing import for_snapshots
 from thalweg.runtimes.local.settings import Settings
+from thalweg.runtimes.local.tables import with_places
 from thalweg.topology import Component, Topology
 
 _ANYWHERE = (Shuffle, LocalOrShuffle, NoGrouping, LoadAware)
@@ -30,30 +32,53 @@ class Facts:
     gate: bool
     #: How many tasks it has.
     tasks: int
+    #: Whether whole blocks go to its tasks in turn, since any of them may take anything.
+    spread: bool = False
 
 
 def resolved(settings: Settings, topology: Topology) -> Topology:
     """Give components in processes of their own as many tasks as there are workers."""
-    return replace(topology, components=tuple(_resolved(settings, c) for c in topology))
+    if settings.checkpoint is not None:
+        topology = for_snapshots(topology)
+    topology = _with_order(settings, topology)
+    placed = with_places(settings, topology)
+    return replace(topology, components=tuple(_resolved(settings, c) for c in placed))
+
+
+def _with_order(settings: Settings, topology: Topology) -> Topology:
+    """Let what leaves the topology be in the order of the settings, unless somebody asks otherwise.
+
+    Where order makes no difference, nothing is put in order for it.
+    """
+    order, sources = settings.order, [c for c in topology if c.is_spout]
+    if order is None:
+        order = "total" if [c.degree for c in sources] == [1] else "sender"
+    read = {input_.component for c in topology for input_ in c.inputs}
+    made = (c if c.name in read else _with_least(c, order) for c in topology)
+    return replace(topology, components=tuple(made))
+
+
+def _with_least(component: Component, order: OrderName) -> Component:
+    body, asked = component.body, component.options.order
+    if asked is not None or getattr(body, "commutative", False):
+        return component
+    made = (replace(i, order=max(i.order, order, key=ORDERS.index)) for i in component.inputs)
+    return replace(component, inputs=tuple(made))
 
 
 def _resolved(settings: Settings, component: Component) -> Component:
     options = component.options
-    if options.isolation == "thread":
+    if options.isolation != "process":
         return component
-    if isinstance(component.body, Bolt) and not component.body.auto_ack:
-        hint = "let it acknowledge by itself, or run it in a thread"
-        where = f"component {component.name!r}"
-        raise UsageError(explain("isolation 'process'", where, "auto_ack = True", "False", hint))
     if options.degree is not None or component.kind is Kind.GLOBAL or not component.outputs:
         return component
     return replace(component, options=replace(options, degree=settings.threads))
 
 
-def plan(settings: Settings, topology: Topology) -> dict[str, Facts]:
-    """Find out what is known of each bolt."""
+def plan(settings: Settings, topology: Topology, elastic: bool = False) -> dict[str, Facts]:
+    """Find out what is known of each bolt; ``elastic`` if degrees may change."""
     pooled = {c.name for c in topology if settings.assigning == "workers" and _pooled(c)}
-    in_order, lineage = _in_order(topology, pooled), traced(topology)
+    in_order, lineage = _in_order(topology, pooled, elastic), traced(topology)
     joins = _upstream_of_joins(topology, in_order)
     read_in_order = {i.component for c in topology if c.name in in_order for i in c.inputs}
     return {
@@ -63,22 +88,26 @@ def plan(settings: Settings, topology: Topology) -> dict[str, Facts]:
             mixes=(c.name in pooled or c.degree == 1) and c.name not in joins,
             pooled=c.name in pooled,
             gate=c.name in in_order and c.name not in read_in_order,
-            tasks=settings.crew().most if c.name in pooled else c.degree,
+            tasks=settings.crew(asking=True).most if c.name in pooled else c.degree,
         )
         for c in topology
         if not c.is_spout
     }
 
 
+def anywhere(component: Component) -> bool:
+    """Say whether any task of a component may get any of its tuples."""
+    return all(isinstance(input_.grouping, _ANYWHERE) for input_ in component.inputs)
+
+
 def _pooled(component: Component) -> bool:
     """Say whether any worker may process any block of a component."""
-    anywhere = all(isinstance(input_.grouping, _ANYWHERE) for input_ in component.inputs)
     options, shared = component.options, isinstance(component.body, Shared)
-    free = options.degree is None and options.tick is None and options.isolation == "thread"
-    return anywhere and free and shared and bool(component.outputs)
+    free = options.degree is None and options.tick is None and options.isolation != "process"
+    return anywhere(component) and free and shared and bool(component.outputs)
 
 
-def _in_order(topology: Topology, pooled: set[str]) -> frozenset[str]:
+def _in_order(topology: Topology, pooled: set[str], elastic: bool) -> frozenset[str]:
     """Find the components that take their input in the order of a serial execution.
 
     Beside those that ask for it: a component that several workers may work on sends in the order
@@ -86,7 +115,7 @@ def _in_order(topology: Topology, pooled: set[str]) -> frozenset[str]:
     """
     found = set(ordered(topology))
     for component in reversed(topology.components):
-        several = component.name in pooled or component.degree > 1
+        several = elastic or component.name in pooled or component.degree > 1
         scatters = component.kind is Kind.STATELESS and several and bool(component.outputs)
         if component.name in found or (scatters and not component.is_spout):
             found.add(component.name)

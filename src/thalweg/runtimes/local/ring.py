@@ -49,6 +49,11 @@ class _Ring(Generic[T]):
         """The number that is sent next; all before it are sent."""
         return self._next
 
+    @property
+    def depth(self) -> int:
+        """Numbers that wait for an earlier one."""
+        return sum(slot is not _EMPTY for slot in self._slots)
+
     def _put(self, number: int, unit: T, count: int) -> bool:
         """Let a unit wait for its turn; False if it is too far ahead."""
         slots, size, following = self._slots, self._size, self._next

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from thalweg.acking import Roots
 from thalweg.blocks import Block, Origin
 from thalweg.clock import SystemClock
-from thalweg.events import Event, Progress, RunFinished, RunStarted
+from thalweg.events import RunFinished, RunStarted
 from thalweg.execution import Result, Run
-from thalweg.metrics import LatencySketch, Snapshot
-from thalweg.runtimes.following import close_all, last_bolts, read_tables
+from thalweg.runtimes.block_tasks import BlockBoltTask
+from thalweg.runtimes.following import close_all, read_tables
+from thalweg.runtimes.local.asking import Asking
+from thalweg.runtimes.local.beginning import begin
 from thalweg.runtimes.local.building import Built, build
+from thalweg.runtimes.local.checkpoints import saving_of
 from thalweg.runtimes.local.crew import MAIN, Crew
-from thalweg.runtimes.local.executors import Executors
+from thalweg.runtimes.local.executors import make_crew
 from thalweg.runtimes.local.flights import Flights
-from thalweg.runtimes.local.isolation import AnyTask
-from thalweg.runtimes.local.operators import Call, Link, Operator, Special, Streams, Wiring
+from thalweg.runtimes.local.isolation import AnyTask, RemoteTask
+from thalweg.runtimes.local.links import Link, Streams, Wiring
+from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.pairs import pairs_of
+from thalweg.runtimes.local.resettling import Isolating
 from thalweg.runtimes.local.settings import Settings
-from thalweg.runtimes.local.waiting import STRATEGIES
+from thalweg.runtimes.local.steering import RunHands, Steered
+from thalweg.runtimes.local.telling import Telling, one_at_a_time
+from thalweg.runtimes.local.units import Call, Special
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
-from thalweg.runtimes.tasks import BoltTask
 from thalweg.runtimes.tracking import Tracker
-from thalweg.topology import Component, Topology
+from thalweg.topology import Topology
 
-# How often listeners hear of progress, and how long a wait may keep a stop waiting, in seconds.
-_PROGRESS_EVERY = 0.2
+# How long a wait may keep a stop waiting, in seconds.
 _LONGEST_WAIT = 0.1
 
 
@@ -43,11 +51,11 @@ class Running:
         self._clock = settings.clock
         self._tracking = threading.Lock()
         self._tracker = Tracker(settings.ack_timeout)
-        self._latency = LatencySketch()
         self._flights = Flights(settings.window, self._landed)
         self._specials: dict[int, Special] = {}
         self._serial = 0
         self._ticks: dict[str, float] = {}
+        pairs = pairs_of(settings, topology)
         wiring = Wiring(
             flights=self._flights,
             specials=self._specials,
@@ -57,105 +65,177 @@ class Running:
             now=time.perf_counter,
             ring=settings.ring,
             bound=settings.queue_rows,
+            pause=settings.pause,
+            pairs=pairs,
         )
-        told = Run(run.stop, _one_at_a_time(run.listen), run.settings)
+        told = replace(run, listen=one_at_a_time(run.listen))
+        begun = None if settings.checkpoint is None else begin(settings, topology, told)
         self._built: Built = build(settings, topology, told, wiring)
-        self._listen = told.listen
-        self._crew = _crew(settings, self._built)
-        self._spouts = [task for tasks in self._built.spouts.values() for task in tasks]
-        #: Rows that each source is asked for, and whether the last one had them.
-        self._asked = {id(task): settings.block_rows for task in self._spouts}
-        self._full = False
+        self._saving = saving_of(settings, self._built, told, begun)
+        self._telling = Telling(self._built, self._tracker, self._clock, told.listen)
+        spouts = [task for tasks in self._built.spouts.values() for task in tasks]
+        self._spouts = [task for task in spouts if not self._saving.is_over(task)]
+        self._asking = Asking(self._spouts, settings, self._built.counters, self._refused)
+        self._saving.tell_ends(self._asking.ended)
+        self._crew = make_crew(settings, self._built, self._asking.always)
+        hands = RunHands(self._special, self._open, self._crew)
+        self._steered = Steered(self._built, told, hands, pairs)
+        self._isolating = Isolating(settings, self._built, told)
+        #: Tasks that have to be closed at the end.
+        self._opened: list[AnySpoutTask | AnyTask] = []
 
     # --- begin and end -----------------------------------------------------------------------
 
     def run(self) -> Result:
         """Run until the sources end, or until told to stop."""
-        self._start = self._shown = self._clock.now()
-        opened: list[AnySpoutTask | AnyTask] = []
         try:
-            for task in self._built.tasks_backwards():
-                opened.append(task)
-                task.prepare()
-            self._listen(RunStarted(self._topology.name, self._settings.name))
+            self._prepare()
+            self._telling.listen(RunStarted(self._topology.name, self._settings.name))
+            wait = True
             try:
                 self._loop()
+            except KeyboardInterrupt:
+                wait = False  # a worker may be stuck
+                self._telling.abandon()
+                raise
             finally:
-                self._crew.close()
+                self._isolating.close()
+                self._crew.close(wait)
+                self._steered.close()
+                self._saving.close()
             self._raise()
         except BaseException as error:
-            for other in close_all(opened):
+            for other in close_all(self._still_open()):
                 error.add_note(f"while closing: {other}")
             raise
-        for problem in close_all(opened):
+        for problem in close_all(self._still_open()):
             raise problem
         stopped = self._run.stop.is_set()
-        snapshot = self._snapshot()
-        self._listen(RunFinished(snapshot, stopped))
+        snapshot = self._telling.snapshot(self._crew.choices)
+        self._telling.listen(RunFinished(snapshot, stopped))
         tables = MappingProxyType(read_tables(self._topology, self._built.bolts))
         return Result(self._topology.name, snapshot, stopped, tables)
+
+    def _prepare(self) -> None:
+        """Get all tasks ready; those that have to be closed again are put into a list."""
+        tasks = [task for task in self._built.tasks_backwards() if not self._saving.is_over(task)]
+        self._opened += [task for task in tasks if isinstance(task, RemoteTask)]  # they run already
+        self._saving.restore()
+        for task in tasks:
+            if not isinstance(task, RemoteTask):
+                self._opened.append(task)
+            self._saving.prepare(task)
+
+    def _open(self, task: AnyTask) -> None:
+        """Take on a task that has come while the topology runs."""
+        self._opened.append(task)
+        if not isinstance(task, BlockBoltTask):
+            task.settle = self._settled
+
+    def _still_open(self) -> list[AnySpoutTask | AnyTask]:
+        retired = [task for operator in self._built.operators for task in operator.retired]
+        return [task for task in self._opened if task not in retired]
 
     def _loop(self) -> None:
         for component in self._topology:
             if component.options.tick:
-                self._ticks[component.name] = self._start + component.options.tick
+                self._ticks[component.name] = self._telling.start + component.options.tick
         for bolt in (task for tasks in self._built.bolts.values() for task in tasks):
-            if isinstance(bolt, BoltTask):
+            if not isinstance(bolt, BlockBoltTask):
                 bolt.settle = self._settled
         for task in self._spouts:
             task.start()
         self._crew.start()
+        for task, emission in self._saving.pending():
+            self._enter(task, emission, self._settings.block_rows)
         while not self._run.stop.is_set() and self._step():
             self._raise()
+            self._save_if_due()
+        stopped = self._run.stop.is_set()
         for task in self._spouts:
             task.stop()
-        self._end()
+        self._end(stopped)
 
     def _step(self) -> bool:
         """Do what there is to do; False when nothing can happen any more."""
+        came = self._asking.receive()
         moved = not self._eager() and self._crew.work(MAIN)
         if not moved:
             asked = [self._pull(task) for task in self._spouts if self._may_pull(task)]
             moved = any(asked)
+            if moved and not self._eager():  # a lone block goes all the way before anything else
+                self._crew.work(MAIN)
         self._fire_ticks()
         self._expire(self._clock.now())
+        moved = self._steered.step() or moved or came
         moved = self._tell_spouts() or moved
-        self._show_progress()
+        self._telling.show_progress(self._crew.choices)
+        self._isolate()
         return moved or self._crew.work(MAIN) or self._wait()
 
-    def _end(self) -> None:
-        """Let every component emit what is left, sources first, then end what is open."""
+    def _isolate(self) -> None:
+        """Let a component go on in processes of its own, as soon as they are ready."""
+        if self._steered.active or not self._isolating.ready(time.perf_counter()):
+            return
+        if self._settings.checkpoint is not None:
+            self._drain()
+            self._saving.take()  # keys that were deleted are known to the old tasks alone
+        if isinstance(self._crew, Crew):
+            with self._crew.at_rest():
+                self._isolating.make(self._replaced)
+
+    def _replaced(self, operator: Operator, tasks: Sequence[AnyTask]) -> None:
+        for problem in close_all(operator.tasks):
+            raise problem
+        self._opened = [task for task in self._opened if task not in operator.tasks] + [*tasks]
+
+    def _save_if_due(self) -> None:
+        """Take a snapshot when it is time for one; what is under way is finished first."""
+        if self._saving.due():
+            self._drain()
+            self._saving.take()
+
+    def _end(self, stopped: bool) -> None:
+        """Let every component emit what is left, sources first, then end what is open.
+
+        A run that is stopped and can go on later has not come to its end.
+        """
+        self._let_in()
         self._drain()
-        for component in self._topology:
+        for component in self._saving.ending(self._topology, stopped):
             for task in range(len(self._built.bolts.get(component.name, ()))):
-                self._special(component, task, "end")
+                self._special(component.name, task, "end")
                 self._drain()
         self._tracker.expire(float("inf"))
         for spout, id_, ok in self._tracker.take_completed():
             spout.completed(id_, ok)  # what it sends in answer comes too late for this run
+        self._saving.finish(ended=not stopped)
 
     def _drain(self) -> None:
         """Work until nothing is under way."""
-        while len(self._flights):
+        while len(self._flights) or self._steered.active:
             self._work_or_wait()
 
     def _work_or_wait(self) -> None:
         self._raise()
-        if not self._crew.work(MAIN):
-            self._crew.wait(_LONGEST_WAIT)
+        self._steered.advance()  # what is under way may wait for it
+        came = self._asking.receive()
+        if not self._crew.work(MAIN) and not came:
+            self._crew.wait(self._settings.idle if self._asking.always else _LONGEST_WAIT)
 
     def _raise(self) -> None:
         if self._crew.error is not None:
+            self._crew.close()  # what others are at may be an earlier tuple, which fails as well
             raise self._crew.error
 
     # --- sources -----------------------------------------------------------------------------
 
     def _eager(self) -> bool:
         """Say whether other workers could take a block more, while this one asks for it."""
-        return self._full and len(self._flights) < 2 * self._crew.hunger
+        return self._asking.full and len(self._flights) < 2 * self._crew.hunger
 
     def _may_pull(self, task: AnySpoutTask) -> bool:
-        if task.finished or not self._flights.open:
+        if not self._asking.has(task) or not self._flights.open:
             return False
         return not self._blocked(self._built.sources[task.component.name])
 
@@ -164,22 +244,27 @@ class Running:
         return any(link.waiting >= bound for links in streams.values() for link in links)
 
     def _pull(self, task: AnySpoutTask) -> bool:
-        """Ask a source; it is asked for more at once as long as it has that much."""
-        limit, counter = self._asked[id(task)], self._built.counters[task.component.name][0]
-        begin = time.perf_counter()
+        """Let in what a source gives."""
+        limit = self._asking.limit(task)
         try:
-            emissions = task.pull(limit)
+            emissions = self._asking.take(task)
         except Exception:
             self._drain()  # what it gave before is not to blame
             raise
-        counter.busy += time.perf_counter() - begin
-        self._full = sum(emission.batch.num_rows for emission in emissions) >= limit
-        settings = self._settings
-        most = max(settings.most_block_rows, settings.block_rows)
-        self._asked[id(task)] = min(2 * limit, most) if self._full else settings.block_rows
+        self._saving.enter(task, emissions)
         for emission in emissions:
             self._enter(task, emission, limit)
         return bool(emissions)
+
+    def _let_in(self) -> None:
+        """Ask nobody any more; what waits of sources is let in as there is room."""
+        self._asking.close()
+        for task in self._spouts if self._asking.always else ():
+            while self._asking.has(task):
+                if self._may_pull(task):
+                    self._pull(task)
+                else:
+                    self._work_or_wait()
 
     def _enter(self, task: AnySpoutTask, emission: Emission, size: int) -> None:
         """Give serial numbers to what a source sent, and send it off, block by block."""
@@ -210,9 +295,11 @@ class Running:
 
     def _send(self, links: Sequence[Link], blocks: list[Block]) -> None:
         """Begin a unit: all whose order matters hear of it, some get something."""
+        self._settings.pause("send")
         number = self._flights.begin(time.perf_counter())
         self._announce(number, links, blocks)
         self._flights.release(number, time.perf_counter())
+        self._steered.entered()
 
     def _announce(self, number: int, chosen: Sequence[Link], blocks: list[Block]) -> None:
         for streams in self._built.sources.values():
@@ -228,7 +315,9 @@ class Running:
             ended = self._tracker.take_completed()
         for task, id_, ok in ended:
             for emission in task.completed(id_, ok):
-                self._enter(task, emission, self._settings.block_rows)
+                if not self._asking.line_up(task, emission):
+                    self._saving.enter(task, [emission])
+                    self._enter(task, emission, self._settings.block_rows)
         return bool(ended)
 
     # --- time --------------------------------------------------------------------------------
@@ -237,23 +326,22 @@ class Running:
         """Let due ticks happen; one that was missed is not made up for."""
         now = self._clock.now()
         for name, due in self._ticks.items():
-            if due <= now:
+            if due <= now and not self._steered.is_changing(name):
                 component = self._topology.component(name)
                 every = component.options.tick or 0.0
                 self._ticks[name] = due + every if due + every > now else now + every
                 for task in range(len(self._built.bolts.get(name, ()))):
-                    self._special(component, task, "tick")
+                    self._special(component.name, task, "tick")
 
-    def _special(self, component: Component, task: int, call: Call) -> None:
-        """Send a tick, or the end, to a task, in its turn."""
+    def _special(self, component: str, task: int, call: Call) -> None:
+        """Send a tick, or the end, to a task, or let routers switch, in its turn."""
         while not self._flights.open:
             self._work_or_wait()
         number = self._flights.begin(time.perf_counter())
-        special = Special(component.name, task, call, self._serial)
-        operator = self._built.operator(component.name)
-        self._specials[number] = special
-        if not operator.ordered:
-            operator.begin_special(number, special)
+        special = self._specials[number] = Special(component, task, call, self._serial)
+        for operator in self._built.operators:
+            if not operator.ordered and operator.takes(special):
+                operator.begin_special(number, special)
         self._announce(number, (), [])
         self._flights.release(number, time.perf_counter())
 
@@ -268,15 +356,17 @@ class Running:
 
     def _wait(self) -> bool:
         """Wait until something may happen; False when nothing can happen any more."""
-        active = [task for task in self._spouts if not task.finished]
+        active = [task for task in self._spouts if not self._asking.ended(task)]
         # In this order: what ends as a unit lands is known to the tracker before.
-        if not active and not len(self._flights) and self._tracker.idle:
+        over = not active and not len(self._flights) and self._tracker.idle
+        if over and not self._steered.active:
             return False
         now = self._clock.now()
         waits = [due - now for due in self._ticks.values()]
         waits += [max(task.wait_hint(), 0.0) or self._settings.idle for task in active]
         seconds = max(0.0, min([*waits, _LONGEST_WAIT]))
-        if len(self._flights) or isinstance(self._clock, SystemClock):
+        busy = len(self._flights) or self._steered.active
+        if busy or isinstance(self._clock, SystemClock):
             self._crew.wait(seconds)
         else:
             self._clock.sleep(seconds)
@@ -287,7 +377,7 @@ class Running:
     def _landed(self, number: int, seconds: float) -> None:
         if self._specials.pop(number, None) is None:
             with self._tracking:
-                self._latency.add([seconds])
+                self._telling.latency.add([seconds])
         self._crew.tell()
 
     def _woken(self, operator: Operator) -> None:
@@ -301,47 +391,10 @@ class Running:
         with self._tracking:
             self._tracker.processed(task, part)
 
+    def _refused(self, task: AnySpoutTask, ids: list[Any]) -> None:
+        with self._tracking:
+            self._tracker.refused(task, ids, self._clock.now())
+
     def _settled(self, roots: Roots, ok: bool) -> None:
         with self._tracking:
             self._tracker.settled(roots, ok)
-
-    # --- what people see ---------------------------------------------------------------------
-
-    def _show_progress(self) -> None:
-        now = self._clock.now()
-        if now - self._shown >= _PROGRESS_EVERY:
-            self._shown = now
-            self._listen(Progress(self._snapshot()))
-
-    def _snapshot(self) -> Snapshot:
-        components = self._built.metrics()
-        by_name = {metrics.component: metrics for metrics in components}
-        return Snapshot(
-            elapsed=self._clock.now() - self._start,
-            components=components,
-            tuples_in=sum(by_name[c.name].emitted for c in self._topology.spouts),
-            tuples_out=sum(by_name[c.name].received for c in last_bolts(self._topology)),
-            errors=sum(metrics.errors for metrics in components),
-            latency=self._latency.freeze(),
-            acked=self._tracker.acked,
-            failed=self._tracker.failed,
-            pending=sum(o.worklist.rows for o in self._built.operators),
-        )
-
-
-def _crew(settings: Settings, built: Built) -> Crew | Executors:
-    if settings.assigning == "executors":
-        wait = STRATEGIES[settings.wait]()
-        return Executors(built.operators, built.meter, wait, settings.block_rows)
-    return Crew(built.operators, settings.scheduler(), built.meter, settings.crew())
-
-
-def _one_at_a_time(listen: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Let only one thread at a time speak to a listener."""
-    lock = threading.RLock()
-
-    def tell(event: Event) -> None:
-        with lock:
-            listen(event)
-
-    return tell

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from thalweg.clock import SystemClock, WallClock
 from thalweg.execution import Result, Run
 from thalweg.runtimes.local.running import Running
 from thalweg.runtimes.local.settings import Settings
@@ -16,4 +17,7 @@ class Local(Settings):
 
     def run(self, topology: Topology, run: Run | None = None) -> Result:
         """Run a topology until its sources end or it is told to stop."""
-        return Running(self, topology, run or Run()).run()
+        settings: Settings = self
+        if self.checkpoint is not None and type(self.clock) is SystemClock:
+            settings = replace(self, clock=WallClock())  # its time goes on in the next process
+        return Running(settings, topology, run or Run()).run()

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from thalweg.clock import Clock, SystemClock
+from thalweg.config import ORDERS, OrderName
+from thalweg.control.learning import Locality
+from thalweg.control.rerouting import Rerouter
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
 from thalweg.runtimes.local.ring import LockedReorderBuffer, ReorderBuffer
@@ -17,11 +20,16 @@ from thalweg.runtimes.local.waiting import STRATEGIES, WaitName
 QueueName = Literal["hybrid", "partitioned", "shared"]
 AssigningName = Literal["workers", "executors"]
 #: What the settings of this name may be.
-CHOICES: dict[str, tuple[str, ...]] = {
+CHOICES: dict[str, tuple[str | None, ...]] = {
     "queue": ("hybrid", "partitioned", "shared"),
     "assigning": ("workers", "executors"),
     "wait": tuple(STRATEGIES),
+    "order": (None, *ORDERS),
 }
+
+
+def no_pause(_point: str) -> None:
+    """Go on."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,8 @@ class CrewLimits:
     block_rows: int
     #: Whether each worker has tasks of its own, so that all have to be there.
     fixed: bool = False
+    #: Whether the thread that runs the topology works as well.
+    first: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,10 +66,14 @@ class Settings:
     window: int = 1024
     #: Who does the work: workers that take what is there, or an executor for each task.
     assigning: AssigningName = "workers"
+    #: Whether components that are busy in Python get processes where that is measured to pay.
+    isolate: bool = True
     #: How an executor waits for its queue.
     wait: WaitName = "blocking"
     #: What waits for a keyed component.
     queue: QueueName = "hybrid"
+    #: Least order of what leaves a topology; None for "total" with one source, and none otherwise.
+    order: OrderName | None = None
     scheduling: Scheduling = field(default_factory=Scheduling)
     #: Whether workers wait for the one that is sending (for comparison).
     locked_reordering: bool = False
@@ -71,10 +85,23 @@ class Settings:
     ack_timeout: float = 30.0
     #: Seconds to wait when no source has anything and none says when to ask again.
     idle: float = 0.01
+    #: Folder or URI for snapshots, from which the next run goes on; None for state in memory only.
+    checkpoint: str | os.PathLike[str] | None = None
+    #: Seconds between two snapshots.
+    snapshot_every: float = 1.0
+    #: Decides which keys get tasks of their own; asked after each block of a source.
+    rerouter: Rerouter | None = None
+    #: Learns which keys occur together, and brings them to the same task; None for no such thing.
+    locality: Locality | None = None
+    #: A file with tasks for single keys, as thalweg analyze writes it.
+    table: str | None = None
+    #: Called with the name of a point that a thread has come to; tests let it pause there.
+    pause: Callable[[str], None] = no_pause
     name: str = "local"
 
     def __post_init__(self) -> None:
         least = {"most_workers": 1, "block_rows": 1, "queue_rows": 1, "window": 2}
+        least["snapshot_every"] = 0
         for name, value in least.items():
             if getattr(self, name) < value:
                 got = str(getattr(self, name))
@@ -91,11 +118,13 @@ class Settings:
         """Threads when no component waits."""
         return self.workers or len(os.sched_getaffinity(0))
 
-    def crew(self) -> CrewLimits:
-        """Say how many workers there are."""
+    def crew(self, asking: bool = False) -> CrewLimits:
+        """Say how many workers there are; one more if the first one is busy asking sources."""
         most = max(self.threads, self.most_workers)
         fixed = self.queue == "partitioned"
-        return CrewLimits(self.threads, most, self.scheduling.slice, self.block_rows, fixed)
+        idle = asking and not fixed  # where each worker has tasks of its own, the first has too
+        workers, slice_ = self.threads + idle, self.scheduling.slice
+        return CrewLimits(workers, most + idle, slice_, self.block_rows, fixed, first=not idle)
 
     def scheduler(self) -> Scheduler:
         """Make what chooses operators."""

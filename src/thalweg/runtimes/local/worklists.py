@@ -12,6 +12,7 @@ not look empty. So nobody takes more than ``most`` items at once either.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
@@ -64,6 +65,12 @@ class Worklist(Protocol[T]):
 
     def free(self, bucket: int) -> None:
         """End a hold."""
+
+    def in_use(self, first: int) -> bool:
+        """Say whether something waits in a bucket from this one on, or somebody owns one."""
+
+    def resize(self, buckets: int, lines: int | None = None) -> bool:
+        """Have other numbers of buckets and workers; False while a bucket that goes is in use."""
 
 
 class _Counted:
@@ -137,6 +144,39 @@ class _Lined(_Counted, Generic[T]):
             if self._held[bucket]:
                 self._held[bucket] = False
                 self._line_up(bucket)
+
+    def in_use(self, first: int) -> bool:
+        """Say whether something waits in a bucket from this one on, or somebody owns one."""
+        return any(self._queues[first:]) or any(self._owned[first:])
+
+    def resize(self, buckets: int, lines: int | None = None) -> bool:
+        """Have another number of buckets; each goes to the line that is now its own."""
+        with self._lock:
+            if self.in_use(buckets):
+                return False
+            _fit(self._queues, buckets, deque)
+            for flags in (self._owned, self._held):
+                _fit(flags, buckets, bool)
+            ready = [bucket for line in self._lines for bucket in line]
+            _fit(self._lines, lines or len(self._lines), deque)
+            lines = len(self._lines)
+            self._line_of = [self._lines[bucket * lines // buckets] for bucket in range(buckets)]
+            for line in self._lines:
+                line.clear()
+            for bucket in ready:
+                self._line_of[bucket].append(bucket)
+            return True
+
+    def take_all(self) -> list[tuple[int, T]]:
+        """Take back all that waits, whoever owns its bucket; with the bucket of each item."""
+        with self._lock:
+            found = [(b, item) for b, queue in enumerate(self._queues) for item, _ in queue]
+            for queue in self._queues:
+                queue.clear()
+            for line in self._lines:
+                line.clear()
+            self._gone(self._items, self._rows)
+        return found
 
     @property
     def takes(self) -> int:
@@ -278,6 +318,19 @@ class SharedWorklist(_Counted, Generic[T]):
         with self._lock:
             self._held[bucket] = False
 
+    def in_use(self, first: int) -> bool:
+        """Say whether something waits in a bucket from this one on, or somebody owns one."""
+        return any(self._owned[first:]) or any(bucket >= first for bucket, _, _ in self._queue)
+
+    def resize(self, buckets: int, lines: int | None = None) -> bool:
+        """Have another number of buckets."""
+        with self._lock:
+            if self.in_use(buckets):
+                return False
+            for flags in (self._owned, self._held):
+                _fit(flags, buckets, bool)
+            return True
+
     def _is_blocked(self) -> bool:
         if not self._queue:
             return True
@@ -324,6 +377,14 @@ class OpenWorklist(_Counted, Generic[T]):
         """Tell whether something waits that is not held."""
         return bool(self._queue) and not self._held
 
+    def in_use(self, first: int) -> bool:
+        """Say that no bucket goes: there is one."""
+        return False
+
+    def resize(self, buckets: int, lines: int | None = None) -> bool:
+        """Do nothing: there is one bucket."""
+        return True
+
     def hold(self, bucket: int) -> None:
         """Let nobody take anything until it is freed."""
         self._held = True
@@ -342,6 +403,12 @@ def _first(queue: deque[tuple[T, int]], most: int) -> tuple[list[T], int]:
         items.append(item)
         rows += more
     return items, rows
+
+
+def _fit(values: list[T], count: int, make: Callable[[], T]) -> None:
+    """Make a list shorter or longer, in place: others may be looking at it."""
+    del values[count:]
+    values.extend(make() for _ in range(len(values), count))
 
 
 def _check(buckets: int, workers: int = 1) -> None:

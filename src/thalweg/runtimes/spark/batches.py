@@ -16,6 +16,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from thalweg.errors import SchemaError, ThalwegError, explain
+from thalweg.runtimes.failpoints import hit
+from thalweg.runtimes.marks import marks_of
 from thalweg.runtimes.spark.anchoring import Anchoring
 from thalweg.runtimes.spark.exchange import (
     Lane,
@@ -26,22 +28,17 @@ from thalweg.runtimes.spark.exchange import (
     run_at,
     side_by_side,
 )
-from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import BatchInput
 from thalweg.runtimes.spark.limits import Retries
-from thalweg.runtimes.spark.marks import marks_of
 from thalweg.runtimes.spark.moving import move_order
 from thalweg.runtimes.spark.notes import Commit, Note, decode_commit
 from thalweg.runtimes.spark.program import Facts, Program, Shipped, spare_collections
 from thalweg.runtimes.spark.stage import StageWork
 from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.runtimes.spark.watching import watched
-from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
+from thalweg.statelog.manifests import ENDED, ComponentMark, Manifest, Manifests
 from thalweg.statelog.runs import RunRef
 from thalweg.topology import Topology
-
-#: Key of a manifest's notes that says that all inputs had ended.
-ENDED = "ended"
 
 
 class GivenUp(ThalwegError):

@@ -15,14 +15,13 @@ from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.refusals import DeadLetters
 from thalweg.runtimes.spark.arrivals import in_any_order, in_order
-from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.staging import BLOCKS, LETTERS, StagedBatch, StagingSink, read_staged
 from thalweg.runtimes.spark.wire import unpack_block
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.statelog.delivered import read_mark, read_number
 from thalweg.statelog.location import Location
-from thalweg.statelog.manifests import Manifest, Manifests, StagedRef
+from thalweg.statelog.manifests import LOG, Manifest, Manifests, StagedRef
 from thalweg.topology import Component
 
 

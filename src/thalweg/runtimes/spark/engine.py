@@ -16,16 +16,16 @@ from thalweg.migration.plan import plan_moves
 from thalweg.routing.table import RoutingTable, check_places
 from thalweg.routing.table_file import read_table_file
 from thalweg.routing.transition import Transition
+from thalweg.runtimes.failpoints import hit
+from thalweg.runtimes.marks import marks_of
+from thalweg.runtimes.segments import SegmentLog
 from thalweg.runtimes.shipping import pack
 from thalweg.runtimes.spark.anchoring import Anchoring
 from thalweg.runtimes.spark.batches import Batches
-from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.housekeeping import Housekeeping
-from thalweg.runtimes.spark.marks import marks_of
 from thalweg.runtimes.spark.planning import Plan, make_plan
 from thalweg.runtimes.spark.pools import use_pool
 from thalweg.runtimes.spark.program import Program, Shipped, digest, for_workers
-from thalweg.runtimes.spark.segments import SegmentLog
 from thalweg.runtimes.spark.settings import SparkSettings
 from thalweg.runtimes.spark.starting import begin_with, spread
 from thalweg.runtimes.spark.tabled import Tabled

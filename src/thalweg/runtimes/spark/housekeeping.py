@@ -17,16 +17,15 @@ from functools import partial
 import msgspec
 from pyspark import SparkContext
 
+from thalweg.runtimes.failpoints import hit
+from thalweg.runtimes.segments import SegmentLog
 from thalweg.runtimes.spark.exchange import collect, descriptors, run_at
-from thalweg.runtimes.spark.failpoints import hit
-from thalweg.runtimes.spark.inputs import LOG
 from thalweg.runtimes.spark.planning import state_name
 from thalweg.runtimes.spark.program import Program, Shipped
-from thalweg.runtimes.spark.segments import SegmentLog
 from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.statelog.compaction import CompactionLimits, Merge, Trim, compact, plan_all, replaced
 from thalweg.statelog.garbage import garbage, needed, run_name
-from thalweg.statelog.manifests import Manifest, Manifests
+from thalweg.statelog.manifests import LOG, Manifest, Manifests
 from thalweg.statelog.owners import Owners
 from thalweg.statelog.parts import milliseconds
 from thalweg.statelog.runs import RunRef, Runs

@@ -11,13 +11,12 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from thalweg.runtimes.segments import Entry, Segment
 from thalweg.runtimes.spark.exchange import Lane, arrow_batches, descriptors
 from thalweg.runtimes.spark.program import Frame
-from thalweg.runtimes.spark.segments import Entry, Segment
 from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import LOG
 
-#: Name under which a manifest says how far the write-ahead log is committed.
-LOG = "log"
 # A slice of a segment has at least this many rows, so that small entries stay whole.
 _SLICE_ROWS = 8192
 

@@ -19,8 +19,8 @@ from thalweg.components import AT_ONCE
 from thalweg.errors import StateError, UsageError, explain
 from thalweg.metrics import Counter
 from thalweg.runtimes.outputs import Emission
-from thalweg.runtimes.spark.pump_skipping import Skipping
-from thalweg.runtimes.spark.segments import Entry, Piece, SegmentLog, read_block, task_name
+from thalweg.runtimes.segments import Entry, Piece, SegmentLog, read_block, task_name
+from thalweg.runtimes.skipping import Skipping
 from thalweg.runtimes.spout_tasks import AnySpoutTask, BlockSpoutTask
 from thalweg.topology import Component, Topology
 
@@ -145,7 +145,7 @@ class Pump:
     def _prepare(self, task: AnySpoutTask, sent: int) -> None:
         """Prepare a task that had sent so many rows; it goes on behind them if it can."""
         resume = getattr(task.body, "resume", None)
-        if sent and resume is None and isinstance(task, BlockSpoutTask):
+        if sent and resume is None and isinstance(task, BlockSpoutTask) and task.body.replays:
             self._skipping[task] = Skipping(task, sent)
         self._opened.append(task)
         task.prepare()

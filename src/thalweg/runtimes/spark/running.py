@@ -12,20 +12,20 @@ from thalweg.control.learning import Learner
 from thalweg.errors import ComponentError, SchemaError, ThalwegError
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import Result, Run
+from thalweg.runtimes.failpoints import hit
 from thalweg.runtimes.making import TaskMaker
-from thalweg.runtimes.spark.batches import ENDED, Done, GivenUp
+from thalweg.runtimes.segments import Entry, SegmentLog
+from thalweg.runtimes.spark.batches import Done, GivenUp
 from thalweg.runtimes.spark.delivery import Delivery
 from thalweg.runtimes.spark.engine import Engine
 from thalweg.runtimes.spark.executors import elastic
-from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.frames import Frames
-from thalweg.runtimes.spark.inputs import LOG, BatchInput, from_entry
+from thalweg.runtimes.spark.inputs import BatchInput, from_entry
 from thalweg.runtimes.spark.limits import SET_ASIDE
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.runtimes.spark.pools import own_pool
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.rerouting import Learning
-from thalweg.runtimes.spark.segments import Entry, SegmentLog
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.runtimes.spark.starting import check_settings, fall_back, greet, parted
@@ -34,6 +34,7 @@ from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
 from thalweg.statelog.delivered import read_mark, write_mark
 from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import ENDED, LOG
 from thalweg.statelog.objects import CorruptRun
 from thalweg.statelog.requests import Request, Requests
 from thalweg.topology import Topology

@@ -14,11 +14,12 @@ from thalweg.blocks import Block, Origin
 from thalweg.components import Kind
 from thalweg.errors import ThalwegError, explain
 from thalweg.ordering import Arrival
+from thalweg.runtimes.failpoints import hit
 from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.segments import read_block
 from thalweg.runtimes.spark.anchoring import own_address
 from thalweg.runtimes.spark.arrivals import Spool, in_any_order, in_chunks, in_order
 from thalweg.runtimes.spark.exchange import address, exhaust
-from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.inputs import Entered
 from thalweg.runtimes.spark.lineage import asked, output_block
 from thalweg.runtimes.spark.links import Behind
@@ -28,7 +29,6 @@ from thalweg.runtimes.spark.pairing import Pairing
 from thalweg.runtimes.spark.planning import Edge
 from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.runtimes.spark.routes import Routes
-from thalweg.runtimes.spark.segments import read_block
 from thalweg.runtimes.spark.staging import Staging
 from thalweg.runtimes.spark.stores import Change, Stores
 from thalweg.runtimes.spark.wire import (

@@ -15,14 +15,13 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from thalweg.errors import StateError, ThalwegError, UsageError, explain
+from thalweg.runtimes.marks import changes, marks_of
 from thalweg.runtimes.spark.delivery import Replay
 from thalweg.runtimes.spark.exchange import collect, descriptors, exhaust, host_of_failure, run_at
-from thalweg.runtimes.spark.inputs import LOG
-from thalweg.runtimes.spark.marks import changes, marks_of
 from thalweg.runtimes.spark.planning import Plan, check_movable
 from thalweg.runtimes.spark.settings import SparkSettings
 from thalweg.statelog.location import Location
-from thalweg.statelog.manifests import ComponentMark, Manifest, Manifests
+from thalweg.statelog.manifests import LOG, RUNTIME, ComponentMark, Manifest, Manifests
 from thalweg.statelog.objects import CorruptRun
 from thalweg.statelog.runs import Only, RunRef, Runs
 from thalweg.statelog.tables import load_tables
@@ -47,6 +46,10 @@ def begin_with(
             runs=[[] for _ in range(plan.places)],
             topology=marks,
         )
+    if RUNTIME in last.notes:
+        expected, got = "one of the Spark runtime", f"one of {last.notes[RUNTIME]!r}"
+        hint = "sources go on in another way there: give each runtime its own checkpoint"
+        raise StateError(explain("checkpoint", "", expected, got, hint))
     if last.key_groups != settings.key_groups:
         raise StateError(
             explain("key_groups", "checkpoint", f"{last.key_groups}", f"{settings.key_groups}")

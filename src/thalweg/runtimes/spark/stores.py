@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from thalweg.components import Kind
 from thalweg.hashing import Hashes
+from thalweg.runtimes.failpoints import hit
 from thalweg.runtimes.making import codec_of
-from thalweg.runtimes.spark.failpoints import hit
 from thalweg.runtimes.spark.planning import state_name
 from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.statelog.garbage import run_name

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from thalweg.errors import StateError, explain
-from thalweg.runtimes.spark.segment_format import (
+from thalweg.runtimes.segment_format import (
     SEGMENT_BYTES,
     TARGETS,
     Entry,
@@ -30,6 +30,7 @@ from thalweg.runtimes.spark.segment_format import (
 )
 
 __all__ = [
+    "FOLDER",
     "TARGETS",
     "Entry",
     "Piece",
@@ -42,7 +43,8 @@ __all__ = [
     "task_name",
 ]
 
-_FOLDER = "entries"
+#: Folder of the entries of a location.
+FOLDER = "entries"
 _SUFFIX = ".arrow"
 
 
@@ -112,7 +114,7 @@ class SegmentLog:
 
     def _numbers(self) -> list[int]:
         """List what is there; other files, such as those that are being written, do not count."""
-        stems = (name.rpartition("/")[2] for name in self.location.names(_FOLDER))
+        stems = (name.rpartition("/")[2] for name in self.location.names(FOLDER))
         numbers = (stem.removesuffix(_SUFFIX) for stem in stems if stem.endswith(_SUFFIX))
         return sorted(int(number) for number in numbers if number.isdecimal())
 
@@ -145,7 +147,7 @@ def _segment(
 
 
 def _name(number: int) -> str:
-    return f"{_FOLDER}/{number:012}{_SUFFIX}"
+    return f"{FOLDER}/{number:012}{_SUFFIX}"
 
 
 def _missing(number: int) -> StateError:

@@ -41,7 +41,7 @@ class Skipping:
             dropped = min(self._left, emission.batch.num_rows)
             self._left -= dropped
             if dropped < emission.batch.num_rows:
-                kept.append(replace(emission, batch=emission.batch[dropped:]))
+                kept.append(replace(emission, batch=emission.batch[dropped:], lists={}))
         if not self:
             self.end()
         elif self._task.finished:

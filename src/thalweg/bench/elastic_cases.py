@@ -1,0 +1,140 @@
+"""The runs of the elasticity benchmark: which policies meet which scenarios, and what is noted."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from thalweg.control.scaling.autoscale import Autoscale
+from thalweg.control.scaling.autoscale_plus import AutoscalePlus
+from thalweg.control.scaling.ds2 import Ds2
+from thalweg.control.scaling.incremental import Incremental
+from thalweg.control.scaling.learning import Learning, Lesson, train
+from thalweg.control.scaling.ours import Thalweg
+from thalweg.control.scaling.static import Static
+from thalweg.control.scaling.values import Policy, Timing
+from thalweg.groupings import LoadAware, Shuffle
+from thalweg.runtimes.simulator.outcome import Outcome
+from thalweg.runtimes.simulator.runtime import Simulator
+from thalweg.workloads.elastic import SKEW, complex_sensitive
+from thalweg.workloads.scenarios import SCENARIOS, Scenario, balancing, reaching
+
+STATIC, OURS, PLUS, LITERAL = "static", "thalweg", "autoscale+", "autoscale+ literal"
+EXPERT = "static expert"
+AUTOSCALE, LOCAL, STRAIGHT = "autoscale", "autoscale local", "autoscale straight"
+#: Seeds that nobody has tuned anything on.
+SEEDS = range(1001, 1006)
+#: What the document compares in chapter 6: static or not, shuffle or OSG, by the law of the values.
+BALANCING = ("balancing-uniform", "balancing-zipf")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A policy, by a name, in a scenario."""
+
+    scenario: Scenario
+    label: str
+    policy: Policy
+
+    def run(self, seed: int) -> Outcome:
+        """Simulate it once."""
+        each = self.scenario
+        world = Simulator(each.cluster, replays=each.replays, skip=each.skip, seed=seed)
+        return world.run(each.topology, each.profile, each.law, self.policy, each.degrees)
+
+
+def scenario_names() -> list[str]:
+    """Give the names of all scenarios."""
+    return [*SCENARIOS, *BALANCING]
+
+
+def cases(name: str) -> Iterator[Case]:
+    """Give the runs of a scenario."""
+    if name in BALANCING:
+        for grouping, suffix in ((Shuffle(), "shuffle"), (LoadAware(), "osg")):
+            topology = complex_sensitive(grouping)
+            scenario = balancing(topology, SKEW if name.endswith("zipf") else 0.0)
+            timing = _timing(scenario)
+            yield Case(scenario, f"{STATIC}, {suffix}", Static(timing))
+            yield Case(scenario, f"{PLUS}, {suffix}", AutoscalePlus(timing=timing))
+            # Without the pauses of reconfigurations, which hide what a grouping does.
+            enough = replace(scenario, start="expert")
+            yield Case(enough, f"{EXPERT}, {suffix}", Static(timing))
+        return
+    scenario = SCENARIOS[name]
+    timing = _timing(scenario)
+    for label, policy in (
+        (STATIC, Static(timing)),
+        ("incremental", Incremental(timing=timing)),
+        ("learning", Learning(_table(scenario), timing)),
+        (AUTOSCALE, Autoscale(timing=timing)),
+        (PLUS, AutoscalePlus(timing=timing)),
+        (LITERAL, AutoscalePlus(sizing="literal", timing=timing)),
+        ("ds2", Ds2(timing=timing)),
+        (OURS, Thalweg()),
+    ):
+        yield Case(scenario, label, policy)
+    if name == "consistency":
+        yield Case(scenario, LOCAL, Autoscale("local", timing=timing))
+        yield Case(scenario, STRAIGHT, Autoscale("straight", timing=timing))
+
+
+def _timing(scenario: Scenario) -> Timing:
+    return Timing(scenario.delta, 10.0, scenario.delta)
+
+
+def _table(scenario: Scenario) -> Any:
+    """Train the learning policy: all rates up to the capacity, as if it had seen them before."""
+    rates = np.linspace(0.02, 1.0, 50) * scenario.capacity
+    topology = scenario.topology
+    return train(
+        Lesson(
+            stage.name,
+            (rates * reaching(topology, stage.name)).tolist(),
+            scenario.law.mean(stage.seconds),
+            stage.most,
+        )
+        for stage in topology
+    )
+
+
+def row(outcome: Outcome, scenario: Scenario) -> dict[str, Any]:
+    """Note the figures of one run."""
+    critical = scenario.critical[0]
+    return {
+        "lost": outcome.lost,
+        "resource_seconds": outcome.resource_seconds,
+        "machine_seconds": outcome.machine_seconds,
+        "latency_mean": outcome.latency_mean,
+        "latency_p50": outcome.latency_p50,
+        "latency_p99": outcome.latency_p99,
+        "calm_latency": calm_latency(outcome, scenario.delta),
+        "reconfigurations": outcome.reconfigurations,
+        "deviation": outcome.deviation[critical],
+        "queued": outcome.queued[critical],
+        "tuples": outcome.emitted,
+    }
+
+
+def calm_latency(outcome: Outcome, grace: float) -> float:
+    """Give the median over the periods outside of grace times of their mean latency."""
+    changed = [each.time for each in outcome.applied if not each.refused]
+    calm = [
+        moment.latency
+        for moment in outcome.course
+        if moment.latency is not None
+        and not any(time < moment.time <= time + grace for time in changed)
+    ]
+    return statistics.median(calm) if calm else float("nan")
+
+
+def mean_rows(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give the means over seeds, and the worst loss."""
+    found: dict[str, Any] = {
+        name: statistics.fmean(each[name] for each in rows) for name in rows[0]
+    }
+    return found | {"lost_worst": max(each["lost"] for each in rows)}

@@ -1,0 +1,1 @@
+"""Which task runs on which processing unit: pure functions from needs to a plan."""

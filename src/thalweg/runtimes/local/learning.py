@@ -1,0 +1,141 @@
+"""Gives the rerouter of a run what was seen since it was asked last, and does what it decides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import msgspec
+
+from thalweg.clock import Clock
+from thalweg.control.learning import Learner, in_words, score
+from thalweg.control.links import Link
+from thalweg.control.locality import NoChange, Reroute
+from thalweg.control.measures import outlook
+from thalweg.control.rerouting import Rerouter, Rerouting, Seen, Tables
+from thalweg.errors import ThalwegError
+from thalweg.runtimes.local.pairs import Pairs
+from thalweg.runtimes.local.reconfiguring import Change, Reconfiguring
+
+#: Said to who asks for a decision where nobody can make one.
+NOBODY = "nobody learns which keys occur together (locality=...)"
+# Seconds between two looks, where decisions are made beside the stream.
+_EVERY = 0.2
+
+
+class Learning:
+    """Stands between the tasks and a rerouter; called by the thread that runs the topology."""
+
+    def __init__(
+        self,
+        rerouter: Rerouter,
+        changing: Reconfiguring,
+        pairs: Pairs,
+        clock: Clock,
+        notice: Callable[[str], None],
+    ) -> None:
+        self._rerouter, self._changing, self._pairs = rerouter, changing, pairs
+        self._clock, self._notice = clock, notice
+        self._busy, self._looked = 0.0, time.perf_counter()
+        #: The last decision when somebody asked for another, and who wants to know it.
+        self._waits: tuple[Reroute | NoChange | None, Callable[[str], None]] | None = None
+        self._entered = False
+        self._deciding: Future[Rerouting | None] | None = None
+        self._beside: ThreadPoolExecutor | None = None
+        if getattr(rerouter, "takes_time", False):
+            self._beside = ThreadPoolExecutor(1, "thalweg-learning")
+        pairs.count(rerouter.sampling)
+
+    def entered(self) -> None:
+        """Note that a block of a source has come."""
+        self._entered = True
+
+    def look(self, busy: float) -> None:
+        """Ask the rerouter, if something has come; ``busy`` is how long tasks have worked."""
+        now = time.perf_counter()
+        if self._beside is None:
+            if self._entered:
+                tables = self._tables()
+                self._take(self._rerouter.after(self._seen(busy, now, tables), tables))
+        elif self._deciding is not None:
+            if self._deciding.done():
+                decided, self._deciding = self._deciding.result(), None
+                self._take(decided)
+        elif self._entered and now - self._looked >= _EVERY:
+            tables = self._tables()
+            seen = self._seen(busy, now, tables)
+            self._deciding = self._beside.submit(self._rerouter.after, seen, tables)
+
+    def ask(self, always: bool, answer: Callable[[str], None]) -> None:
+        """Let the rerouter decide when it looks next; what it says is answered."""
+        if not isinstance(self._rerouter, Learner):
+            answer(NOBODY)
+            return
+        self._rerouter.ask(always)
+        self._waits = self._rerouter.last, answer
+
+    def _answer(self) -> None:
+        """Tell who has asked what was decided."""
+        if self._waits is None or not isinstance(self._rerouter, Learner):
+            return
+        (before, answer), last = self._waits, self._rerouter.last
+        if last is not None and last is not before:
+            self._waits = None
+            answer(f"{'rerouting' if isinstance(last, Reroute) else 'no change'}: {in_words(last)}")
+
+    def close(self) -> None:
+        """Wait for a decision that is being made."""
+        if self._beside is not None:
+            self._beside.shutdown(wait=True, cancel_futures=True)
+        if self._waits is not None:
+            self._waits[1]("no change: the run has ended")
+
+    def _take(self, decided: Rerouting | None) -> None:
+        """Do what was decided."""
+        self._answer()
+        self._pairs.count(self._rerouter.sampling)
+        if decided is None or self._changing.active:
+            return
+        try:
+            self._changing.begin(Change.rerouting(decided))
+        except ThalwegError as error:
+            self._notice(f"keys stay where they are: {error}")
+
+    def _tables(self) -> Tables:
+        """Give the tables that can be compared: those of components with the most tasks."""
+        tables = self._changing.tables
+        most = max((table.places for table in tables.values()), default=1)
+        return {name: table for name, table in tables.items() if table.places == most}
+
+    def _seen(self, busy: float, now: float, tables: Tables) -> Seen:
+        found, counting = self._pairs.take()
+        counts = {ends: pairs for ends, pairs in found.items() if set(ends) <= tables.keys()}
+        work, self._busy = busy - self._busy, busy
+        seconds, self._looked = now - self._looked, now
+        self._entered = False
+        keys, size = self._changing.take_moved()
+        seen = Seen(
+            clock=self._clock.now(),
+            seconds=seconds,
+            pairs=counts,
+            work=work,
+            counting=counting,
+            state=self._changing.sizes(),
+            moved_keys=keys,
+            moved_bytes=size,
+            moving=self._changing.active,
+        )
+        self._report(seen, tables)
+        return seen
+
+    def _report(self, seen: Seen, tables: Tables) -> None:
+        """Tell what a reconfiguration has come to, when it is over and something was seen since."""
+        counts = self._rerouter.sampling > 0
+        if self._changing.active or (counts and (seen.moved_keys or not seen.pairs)):
+            return
+        report = self._changing.take_report()
+        if report is not None:
+            pairs = {Link(*ends): found for ends, found in seen.pairs.items()}
+            after = score(outlook(pairs, tables)) if pairs else None
+            self._changing.tell(msgspec.structs.replace(report, after=after))

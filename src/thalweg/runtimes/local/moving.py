@@ -1,0 +1,288 @@
+"""The tasks of one operator while its keys change their tasks, and tuples flow.
+
+All that comes to an operator passes one point, its routers, in some order. So its routers are one
+sender to its tasks, whose queues are FIFO channels: the protocol of :mod:`thalweg.migration` runs
+for each operator by itself, with the routers as the only task before its tasks. That one switches
+in the turn of a unit. What it has sent before is in front of PROPAGATE in the queue of the old
+owner, which gives the state away only then; what it sends afterwards waits at the new owner, key by
+key, until the state has come. Hence the tuples of a key stay in the order in which they came to the
+operator, and no operator has to know of the others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from thalweg.hashing import hash_columns
+from thalweg.migration.messages import Finish, Message, Piece, Propagate, SendReconf, Tuple
+from thalweg.migration.task import Kept, Task
+from thalweg.migration.units import Units
+from thalweg.migration.wiring import Address, Office, TaskId, Wiring
+from thalweg.routing.routers import make_router
+from thalweg.routing.table import RoutingTable
+from thalweg.runtimes.local.handing import Census, Handed, Wanted, census
+from thalweg.runtimes.local.isolation import AnyTask, RemoteTask
+from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.units import WAKE, Item, rows_of
+from thalweg.state import MemoryState
+
+#: Called with what a task tells the manager.
+Post = Callable[[TaskId, Message], None]
+
+
+def router_id(component: str) -> TaskId:
+    """Name the routers of a component, which no task is called like."""
+    return TaskId(f"routers of {component}", 0)
+
+
+def look(task: AnyTask, hashes: bool = True) -> Census:
+    """Count the keys of a task; where it works, since nobody else may look at its state then."""
+    if isinstance(task, RemoteTask):
+        return task.census(hashes)
+    return census(task.context.state, hashes)
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """Rows of an item that wait for the state of one unit."""
+
+    number: int
+    item: Item
+    rows: Any
+    since: float
+
+
+@dataclass(eq=False)
+class _Host:
+    """What a task does and holds besides the protocol."""
+
+    task: AnyTask
+    #: What may go on, since its state has come.
+    released: list[_Waiting] = field(default_factory=list)
+    size: float = 1.0
+    keys: int = 0
+    bytes: int = 0
+
+    def process(self, tuple_: Tuple, _router: Any) -> list[Any]:
+        """Let rows go on; they are processed together, by the caller."""
+        self.released.append(tuple_.value)
+        return []
+
+    def take(self, units: Units, wanted: frozenset[int]) -> list[Piece]:
+        """Take keys out of the state of this task."""
+        handed = self._give(Wanted.of(units, wanted))
+        self.keys, self.bytes = self.keys + handed.keys, self.bytes + handed.size
+        return [Piece({0: handed}, wanted)]
+
+    def _give(self, wanted: Wanted) -> Handed:
+        if isinstance(self.task, RemoteTask):
+            return self.task.give(wanted)
+        state = self.task.context.state
+        kept = wanted.give(state) if isinstance(state, MemoryState) else []
+        return Handed(kept, len(kept), round(len(kept) * self.size))
+
+    def put(self, states: Any) -> None:
+        """Add to the state what another task gave."""
+        for handed in states.values():
+            state = self.task.context.state
+            if isinstance(self.task, RemoteTask):
+                self.task.take(handed.content)
+            elif isinstance(state, MemoryState):
+                state.take_over(handed.content)
+
+    def metrics(self) -> Census:
+        """Say which keys there are."""
+        found = look(self.task)
+        self.size = found.size
+        return found
+
+
+@dataclass(eq=False)
+class _Seat:
+    """A task in a reconfiguration; only who works on the task touches it."""
+
+    machine: Task
+    host: _Host
+    #: What others tell it, which it hears before its next tuples, and whether it was woken for it.
+    told: deque[tuple[Address, Message]] = field(default_factory=deque)
+    woken: bool = False
+    units: Units | None = None
+    #: The last step that is over for it.
+    settled: int = 0
+
+
+class _Routers:
+    """What routers do besides the protocol: nothing."""
+
+    def process(self, _tuple: Tuple, _router: Any) -> list[Any]:
+        """Never called: nobody sends tuples to routers."""
+        return []
+
+    def take(self, _units: Units, _wanted: frozenset[int]) -> list[Piece]:
+        """Give nothing."""
+        return []
+
+    def put(self, states: Any) -> None:
+        """Have no state."""
+
+    def metrics(self) -> None:
+        """Have no keys."""
+
+
+class Moves:
+    """The part that an operator has in a reconfiguration, which may have several steps."""
+
+    def __init__(self, operator: Operator, wiring: Wiring, degree: int, post: Post) -> None:
+        name = operator.component.name
+        self._operator, self._name, self._degree, self._post = operator, name, degree, post
+        self._router = Task(router_id(name), wiring, Kept({}), _Routers())
+        self._seats = [
+            self._seat(operator.tasks[number], TaskId(name, number), wiring)
+            for number in range(wiring.degrees[name])
+        ]
+        self._told: SendReconf | None = None
+        self._waited = 0
+        self._lock = threading.Lock()
+        #: The longest time that a tuple had to wait, in seconds.
+        self.pause = 0.0
+        #: The number of the switch that comes next.
+        self.turn = 0
+
+    @staticmethod
+    def _seat(task: AnyTask, me: TaskId, wiring: Wiring) -> _Seat:
+        host = _Host(task)
+        return _Seat(Task(me, wiring, Kept({}), host), host)
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """Keys that have left their tasks, and bytes of their state."""
+        hosts = [seat.host for seat in self._seats]
+        return sum(host.keys for host in hosts), sum(host.bytes for host in hosts)
+
+    def settled(self, step: int) -> bool:
+        """Say whether all tasks know that a step is over."""
+        return all(seat.settled >= step and not seat.woken for seat in self._seats)
+
+    # --- messages ----------------------------------------------------------------------------
+
+    def tell(self, to: TaskId, message: Message) -> None:
+        """Hand on what the manager says: to a task in its turn, to the routers at once."""
+        if to.component == self._name:
+            self._tell(to.index, Office.MANAGER, message)
+            return
+        if isinstance(message, SendReconf):
+            self._told = message
+        self._carry(to, self._router.receive(message, Office.MANAGER))
+
+    def switch(self) -> None:
+        """Route by the new table from here on; called where units come in, one at a time."""
+        told = self._told
+        assert told is not None  # noqa: S101 (nobody switches before it is told)
+        sent = self._router.receive(Propagate(told.epoch), Office.MANAGER)
+        table = told.router.get(self._name) or RoutingTable.even(self._degree)
+        groupings = [input_.grouping for input_ in self._operator.component.inputs]
+        alone = self._operator.degree == 1
+        self._operator.use(self._degree, [make_router(g, table) for g in groupings])
+        if alone and self._degree > 1:
+            self._operator.resplit()
+        self._carry(router_id(self._name), sent)
+
+    def _carry(self, me: TaskId, sent: Iterable[tuple[Address, Message]]) -> None:
+        for to, message in sent:
+            if not isinstance(to, TaskId):
+                self._post(me, message)
+            elif me == router_id(self._name):  # behind the tuples that routers have sent before
+                self._operator.mail(to.index, (me, message))
+            else:
+                self._tell(to.index, me, message)
+
+    def _tell(self, bucket: int, sender: Address, message: Message) -> None:
+        """Let a task hear something as soon as it can, ahead of what waits for it."""
+        seat = self._seats[bucket]
+        with self._lock:
+            seat.told.append((sender, message))
+            wake, seat.woken = not seat.woken, True
+        if wake:
+            self._operator.mail(bucket, None)
+
+    # --- what tasks do -----------------------------------------------------------------------
+
+    def through(self, bucket: int, items: Iterable[Item]) -> Iterator[Item]:
+        """Give what a task may process now; messages are handled on the way."""
+        seat = self._seats[bucket]
+        for item in items:
+            if item.special is None or item.special.call != "prepare":
+                yield from self._hear(seat, bucket, item is WAKE)
+            if item is WAKE:
+                continue
+            if item.mail is not None:
+                yield from self._receive(seat, bucket, *item.mail)
+            elif item.block is None or seat.machine.calm:
+                yield item
+            else:
+                yield from self._sifted(seat, item)
+
+    def _hear(self, seat: _Seat, bucket: int, woken: bool) -> Iterator[Item]:
+        """Take in what others have told a task."""
+        with self._lock:
+            seat.woken = seat.woken and not woken
+        while seat.told:
+            yield from self._receive(seat, bucket, *seat.told.popleft())
+
+    def _receive(self, seat: _Seat, bucket: int, sender: Address, message: Any) -> Iterator[Item]:
+        if isinstance(message, SendReconf):
+            seat.units = message.units
+        sent = seat.machine.receive(message, sender)
+        released, seat.host.released = seat.host.released, []
+        yield from self._pieces(released)
+        seat.machine.validate()
+        if isinstance(message, Finish):
+            seat.settled = message.epoch
+            self._post(TaskId(self._name, bucket), message)
+        self._carry(TaskId(self._name, bucket), sent)
+
+    def _sifted(self, seat: _Seat, item: Item) -> Iterator[Item]:
+        """Hold back the rows whose state has not come yet."""
+        assert item.block is not None and item.input is not None  # noqa: S101 (it is no special)
+        assert seat.units is not None  # noqa: S101 (it is not calm)
+        hashes = hash_columns([item.block.batch.column(name) for name in item.input.key])
+        waits = seat.machine.waits(hashes)
+        rows = np.flatnonzero(waits)
+        if not len(rows):
+            yield item
+            return
+        units, now = seat.units.of(hashes[rows]), time.perf_counter()
+        found = np.unique(units)
+        goes_on = len(rows) < len(hashes)
+        self._operator.split(item, len(found) + goes_on - 1)
+        for unit in found.tolist():
+            mine = rows[units == unit]
+            waiting = _Waiting(self._next(), item, mine, now)
+            seat.machine.receive(Tuple(int(hashes[mine[0]]), waiting), router_id(self._name))
+        if goes_on:
+            yield rows_of(item, np.flatnonzero(~waits), item.part)
+
+    def _next(self) -> int:
+        with self._lock:
+            self._waited += 1
+            return self._waited
+
+    def _pieces(self, released: list[_Waiting]) -> Iterator[Item]:
+        """Put the rows of each item together that may go on, in the order in which they came."""
+        by_item: dict[int, list[_Waiting]] = {}
+        for waiting in sorted(released, key=lambda waiting: waiting.number):
+            by_item.setdefault(id(waiting.item), []).append(waiting)
+        now = time.perf_counter()
+        for group in by_item.values():
+            item = group[0].item
+            with self._lock:
+                self.pause = max(self.pause, now - group[0].since)
+            rows = np.sort(np.concatenate([waiting.rows for waiting in group]))
+            yield rows_of(item, rows, self._operator.split(item, 1 - len(group)))

@@ -1,0 +1,82 @@
+"""What others see of an operator: whether it has room, waits, or needs Python's lock."""
+
+from __future__ import annotations
+
+from thalweg.runtimes.local.isolation import AnyTask
+from thalweg.runtimes.local.links import Streams, Wiring
+from thalweg.runtimes.local.planning import Facts
+from thalweg.runtimes.local.ring import AnyReorderBuffer
+from thalweg.topology import Component
+
+# Below this share of its time at work an operator waits; it is judged when it has taken so long;
+# weight of the last time.
+_WAITS, _SHORT, _RECENT = 0.5, 0.0005, 0.2
+
+
+class Observed:
+    """The part of an operator that others look at; the rest sets these attributes."""
+
+    component: Component
+    tasks: list[AnyTask]
+    streams: Streams
+    _wiring: Wiring
+    _facts: Facts
+    _out: AnyReorderBuffer | None
+    #: Share of its time that it was at work rather than waiting, of late.
+    _busy = 1.0
+    #: Seconds, and those at work, since it was judged last.
+    _took = _cpu = 0.0
+
+    @property
+    def blocked(self) -> bool:
+        """Whether its readers have as much waiting as they may."""
+        bound = self._wiring.bound
+        for links in self.streams.values():  # asked so often that loops pay
+            for link in links:
+                if link.waiting >= bound:
+                    return True
+        return False
+
+    @property
+    def output(self) -> int:
+        """Rows that wait at its readers."""
+        return sum(link.waiting for links in self.streams.values() for link in links)
+
+    @property
+    def reordering(self) -> int:
+        """Units of its output that wait for earlier ones."""
+        return 0 if self._out is None else self._out.depth
+
+    @property
+    def bound(self) -> int | None:
+        """Rows that may wait at its readers; None without readers."""
+        return self._wiring.bound if any(self.streams.values()) else None
+
+    @property
+    def most(self) -> int | None:
+        """Tasks that it may have at most, where that is bounded."""
+        return len(self.tasks) if self._facts.pooled else None
+
+    @property
+    def pooled(self) -> bool:
+        """Whether any worker may take anything, with a task of its own."""
+        return self._facts.pooled
+
+    @property
+    def waits(self) -> bool:
+        """Whether it spends most of its time waiting."""
+        return self._busy < _WAITS
+
+    @property
+    def python(self) -> bool:
+        """Whether it needs Python's lock all the time."""
+        if self.component.options.isolation == "process":
+            return False
+        return self.component.body.pure_python and not self.waits  # type: ignore[union-attr]  # a bolt
+
+    def look(self, took: float, cpu: float) -> None:
+        """Note how long a worker was with it, and how much of that it was at work."""
+        self._took, self._cpu = self._took + took, self._cpu + cpu
+        if self._took > _SHORT:
+            self._busy += _RECENT * (min(1.0, self._cpu / self._took) - self._busy)
+            self._took = self._cpu = 0.0

@@ -1,0 +1,1 @@
+"""Discrete events in virtual time: clusters larger than the machine at hand, policies compared."""

@@ -1,0 +1,172 @@
+"""Policy ``thalweg``: calm where nothing happens, early where something does, careful downwards."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scaling_views import bolt, changes, drive, samples, source, view
+
+from thalweg.control.scaling.experience import achieved, experience
+from thalweg.control.scaling.ours import PROFILES, ProfileName, Thalweg
+from thalweg.control.scaling.values import Change, Node
+
+#: Tuples per second of one task in :func:`drive`.
+TASK = 1 / 0.08
+NAMES: list[ProfileName] = list(PROFILES)
+
+
+# Economy runs so near to its capacity that it may find out only later that it came down too far.
+@pytest.mark.parametrize(("profile", "most"), [("performance", 1), ("balanced", 1), ("economy", 2)])
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6), rate=st.floats(5, 95), degree=st.integers(1, 8))
+def test_a_steady_stream_with_noise_hardly_changes_a_degree(
+    profile: ProfileName, most: int, seed: int, rate: float, degree: int
+) -> None:
+    rng = random.Random(seed)
+    policy = Thalweg(profile)
+    fitting = drive(policy, [rate] * 20, degree=degree)[-1].degree
+    run = drive(policy, [rate * (1 + rng.uniform(-0.05, 0.05)) for _ in range(120)], degree=fitting)
+    assert len(changes(run)) <= most
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0, 200), min_size=1, max_size=80), st.sampled_from(NAMES))
+def test_no_degree_falls_while_more_and_more_tuples_wait(
+    rates: list[float], profile: ProfileName
+) -> None:
+    run = drive(Thalweg(profile), rates, degree=3)
+    for before, now, after in zip(run, run[1:], run[2:], strict=False):
+        if after.degree < now.degree:
+            assert now.pending <= before.pending
+
+
+def test_a_ramp_is_followed_before_tuples_wait() -> None:
+    run = drive(Thalweg("performance"), [10 + 0.5 * k for k in range(160)])
+    assert max(sample.pending for sample in run[6:]) == 0
+    assert run[-1].degree == 8
+
+
+@pytest.mark.parametrize("profile", NAMES)
+def test_after_a_step_nobody_waits_for_long(profile: ProfileName) -> None:
+    run = drive(Thalweg(profile), [10.0] * 12 + [90.0] * 60)
+    assert max(sample.pending / (sample.degree * TASK) for sample in run[13:]) <= 15.0
+    assert run[-1].pending == 0
+
+
+def test_degrees_fall_after_the_delay_and_in_one_step() -> None:
+    run = drive(Thalweg(), [90.0] * 20 + [10.0] * 40)
+    (down,) = [change for change in changes(run) if change[2] < change[1]]
+    delay = PROFILES["balanced"].delay
+    assert 200 + delay <= down[0] <= 200 + delay + 20
+    assert down[2] == 1
+
+
+def test_a_short_dip_changes_nothing() -> None:
+    run = drive(Thalweg("performance"), [70.0] * 20 + [5.0] * 6 + [70.0] * 20, degree=8)
+    assert changes(run) == []
+
+
+@pytest.mark.parametrize("rates", [[10.0] * 12 + [60.0] * 30 + [10.0] * 60, [55.0] * 90])
+def test_profiles_trade_tasks_for_waiting(rates: list[float]) -> None:
+    tasks, waiting = {}, {}
+    for name in NAMES:
+        run = drive(Thalweg(name), rates)
+        tasks[name] = sum(sample.degree for sample in run)
+        waiting[name] = sum(sample.pending for sample in run)
+    assert tasks["economy"] <= tasks["balanced"] <= tasks["performance"]
+    assert waiting["performance"] <= waiting["balanced"] <= waiting["economy"]
+
+
+# --- what it knows --------------------------------------------------------------------------------
+
+
+def chain(**child: float) -> list[Node]:
+    return [Node("posts"), bolt("parent", "posts"), bolt("child", "parent", **child)]  # type: ignore[arg-type] # numbers
+
+
+def test_a_child_hears_of_what_its_congested_parent_is_going_to_send() -> None:
+    # The parent processes 100 a sample of 500; the child has seen no more than that.
+    history = {
+        "posts": source("posts", [500] * 12),
+        "parent": samples("parent", [500] * 12, pending=[400 * k for k in range(1, 13)]),
+        "child": samples("child", [100] * 12),
+    }
+    parent, child = Thalweg().decide(view(chain(), history, delta=30.0))
+    assert parent.degree == 8
+    assert child.degree == 8
+    economy = Thalweg("economy").decide(view(chain(), history, delta=30.0))
+    assert economy[1].degree < 8
+
+
+def test_tuples_that_wait_ask_for_more_tasks() -> None:
+    # 8 tuples/s arrive, a task can do 10. 300 wait: 30 s, longer than permitted. With 40 that
+    # gather in a pause of 5 s they are to be done within 15 s: 22.7 tuples/s.
+    work = samples("work", [80] * 12, pending=[0] * 11 + [300])
+    nodes = [Node("posts"), bolt("work", "posts")]
+    seen = view(nodes, {"posts": source("posts", [80] * 12), "work": work}, delta=30.0)
+    (made,) = Thalweg().decide(seen)
+    assert made.numbers["waits"] == pytest.approx(30)
+    assert made.degree == 3
+
+
+def test_tuples_that_will_be_done_soon_change_nothing() -> None:
+    work = samples("work", [80] * 12, pending=[0] * 11 + [100])
+    nodes = [Node("posts"), bolt("work", "posts")]
+    seen = view(nodes, {"posts": source("posts", [80] * 12), "work": work}, delta=30.0)
+    assert [made.degree for made in Thalweg().decide(seen)] == [1]
+    # They wait for 10 s. With three tasks the last of 140 would wait 9.7 s, after a pause of 5 s.
+    assert [made.degree for made in Thalweg("performance").decide(seen)] == [1]
+
+
+def test_bursts_of_a_windowed_parent_are_spread_over_its_window() -> None:
+    # The parent sends 300 tuples every 30 s, which the child has done before the next come.
+    burst = [300, 0, 0] * 6
+    waiting = [200, 100, 0] * 6
+    history = {
+        "posts": source("posts", [100] * 18),
+        "parent": samples("parent", [100] * 18, cost=0.01),
+        "child": samples("child", burst, cost=0.08, pending=waiting),
+    }
+    nodes = [Node("posts"), bolt("parent", "posts", window=30.0), bolt("child", "parent")]
+    _, windowed = Thalweg().decide(view(nodes, history, delta=30.0))
+    assert windowed.numbers["inflow"] == pytest.approx(10, rel=0.01)
+    assert windowed.numbers["waits"] == 0
+    nodes[1] = bolt("parent", "posts")
+    _, plain = Thalweg().decide(view(nodes, history, delta=30.0))
+    assert plain.degree >= windowed.degree
+
+
+def test_what_earlier_degrees_achieved_is_remembered() -> None:
+    # Four tasks that could do 400 a sample did 200 while tuples waited: half of it.
+    made = samples("work", [200] * 6, cost=0.1, degree=4, pending=1000)
+    seen = view([Node("posts"), bolt("work", "posts")], {"work": made}, delta=30.0)
+    assert achieved(seen, seen.node("work"), made, rate=10.0) == pytest.approx(0.5)
+    # Where nothing waits a task had no more to do.
+    idle = samples("work", [200] * 6, cost=0.1, degree=4)
+    assert achieved(seen, seen.node("work"), idle, rate=10.0) == 1.0
+
+
+def test_a_period_with_a_change_in_it_says_nothing_about_what_tasks_achieve() -> None:
+    made = samples("work", [200] * 2, cost=0.1, degree=4, pending=1000)
+    changed = [Change(15.0, "work", 2, 4)]
+    nodes = [Node("posts"), bolt("work", "posts")]
+    seen = view(nodes, {"work": made}, delta=30.0, changes=changed)
+    assert achieved(seen, seen.node("work"), made, rate=10.0) == 1.0
+
+
+def test_what_a_change_costs_is_learnt_from_earlier_changes() -> None:
+    # Four tasks could do 400 a sample; in the one after the change they did 100.
+    rested = samples("work", [100, 100], cost=0.1, degree=4, pending=1000)
+    after = samples("work", [400] * 6, cost=0.1, degree=4, pending=1000)[2:]
+    nodes, changed = [Node("posts"), bolt("work", "posts")], [Change(10.0, "work", 2, 4)]
+    seen = view(nodes, {"work": (*rested, *after)}, delta=30.0, changes=changed)
+    known = experience(seen, seen.node("work"), memory=40.0, pause=5.0)
+    assert known is not None
+    assert known.pause == pytest.approx(7.5)
+    calm = view(nodes, {"work": after}, delta=30.0)
+    known = experience(calm, calm.node("work"), memory=40.0, pause=5.0)
+    assert known is not None
+    assert known.pause == 5.0

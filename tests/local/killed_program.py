@@ -1,0 +1,194 @@
+"""A run with a checkpoint that is killed again and again; told what to do by a file of JSON.
+
+Each attempt is a fork of this process, which has loaded everything but started no thread. What an
+attempt leaves behind becomes a child of this process and is waited for, so nothing can outlive it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import signal
+import sys
+import traceback
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import thalweg as tw
+from thalweg.components import Bolt, Kind, Spout
+
+FIELDS = {"n": int, "word": str, "tag": str}
+_SUBREAPER = 36
+#: About what a line of the file takes.
+LINE_BYTES = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to run, and how often it is killed."""
+
+    folder: str
+    rows: int
+    #: Settings of the runtime.
+    settings: dict[str, Any] = field(default_factory=dict)
+    isolation: str = "thread"
+    #: Seed and number of kills after some lines, besides those of failpoints.
+    seed: int = 0
+    kills: int = 0
+    #: Whether rows come from a queue that has each once, to be acknowledged.
+    queue: bool = False
+
+
+def row(n: int) -> tuple[int, str, str]:
+    """Give the n-th row of the input."""
+    return n, f"w{n * 7919 % 97}", f"t{n * 31 % 41}"
+
+
+def link(value: int, n: int) -> int:
+    """Give the next value of a chain: it tells lost, repeated and swapped rows."""
+    return (value * 31 + n) % 1_000_003
+
+
+class Chain(Bolt):
+    """Keeps a chain for each word."""
+
+    kind = Kind.KEYED
+    outputs = {"n": int, "word": str, "value": int}
+    table = "chains"
+
+    def process(self, t: Any) -> None:
+        value = link(self.state.get(t.word, 0), t.n)
+        self.state.put(t.word, value)
+        self.emit(t.n, t.word, value)
+
+
+class Inbox(Spout):
+    """Gives the rows that nobody has acknowledged; a file knows which."""
+
+    outputs = FIELDS
+
+    def __init__(self, folder: str, rows: int) -> None:
+        self.path, self.rows = f"{folder}/acknowledged", rows
+
+    def prepare(self, context: Any) -> None:
+        self.file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        done = set(os.pread(self.file, 1 << 24, 0).split(b"\n"))
+        self.left = [n for n in range(self.rows) if str(n).encode() not in done]
+        self.open = set(self.left)
+
+    def next_tuple(self) -> None:
+        if self.left:
+            n = self.left.pop(0)
+            self.emit(*row(n), id=n)
+        elif not self.open:
+            self.finish()
+
+    def ack(self, id: Any) -> None:
+        os.write(self.file, f"{id}\n".encode())
+        self.open.discard(id)
+
+    def cleanup(self) -> None:
+        os.close(self.file)
+
+
+def build(job: Job) -> tw.Topology:
+    """Two counts and a chain per key; a table, and a file that each line is added to."""
+    folder = Path(job.folder)
+    source = Inbox(job.folder, job.rows) if job.queue else items(job.rows)
+    builder = tw.TopologyBuilder("killed")
+    builder.add_spout("rows", source, fields=FIELDS)
+    chain = builder.add_bolt("chain", Chain(), degree=2, isolation=job.isolation)
+    chain.fields("rows", "word")
+    builder.add_bolt("kept", tw.to_table(folder / "kept")).global_("chain")
+    builder.add_bolt("out", tw.call(writer(folder / "out.jsonl"))).global_("chain")
+    return builder.build()
+
+
+def items(rows: int) -> Any:
+    """Give rows from memory."""
+    return tw.items(partial(map, row, range(rows)))
+
+
+def writer(path: Path) -> Any:
+    """Write each tuple as one line; one system call, so that a line is there or not."""
+
+    def write(t: Any) -> None:
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.write(file, json.dumps([t.n, t.word, t.value]).encode() + b"\n")
+        os.close(file)
+
+    return write
+
+
+def attempt(job: Job) -> None:
+    """Run to the end, and write the table down."""
+    chosen = {"workers": 2, "block_rows": 100, "most_block_rows": 100, "snapshot_every": 0.005}
+    runtime = tw.Local(**chosen | job.settings, checkpoint=f"{job.folder}/checkpoint")
+    result = build(job).run(on=runtime)
+    Path(job.folder, "tables.json").write_text(json.dumps(result.table("chains")))
+
+
+def forked(job: Job, lines: int | None) -> int:
+    """Make an attempt in a process of its own, killed after some lines; gives how it ended."""
+    child = os.fork()
+    if not child:
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            attempt(job)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if lines is not None and not ended_before(job, lines):
+        os.kill(child, signal.SIGKILL)
+    ended = os.waitpid(child, 0)[1]
+    signal.sigtimedwait({signal.SIGCHLD}, 0)  # heard of, so that nobody hears of it again
+    return os.waitstatus_to_exitcode(ended)
+
+
+def ended_before(job: Job, lines: int) -> bool:
+    """Wait until an attempt has written so many bytes more, about; True when it ends before."""
+    path = Path(job.folder, "out.jsonl")
+    path.touch()
+    enough = path.stat().st_size + lines * LINE_BYTES
+    while path.stat().st_size < enough:
+        if signal.sigtimedwait({signal.SIGCHLD}, 0.001) is not None:
+            return True
+    return False
+
+
+def wait_for_orphans() -> None:
+    """Wait for the processes that attempts have left behind; each must end by itself."""
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        return
+
+
+def main() -> None:
+    """Make attempts until one comes to its end, and write down how often that took."""
+    path = Path(sys.argv[1])
+    job = msgspec.json.decode(path.read_bytes(), type=Job)
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    rng, kills = random.Random(job.seed), 0
+    most = job.rows // (job.kills + 2) if job.kills else 0
+    moments = [rng.randint(0, most) for _ in range(job.kills)]
+    while code := forked(job, moments.pop(0) if moments else None):
+        if code != -signal.SIGKILL:
+            sys.exit(code)
+        kills += 1
+        wait_for_orphans()
+    wait_for_orphans()
+    (path.parent / "kills").write_text(str(kills))
+
+
+if __name__ == "__main__":
+    main()

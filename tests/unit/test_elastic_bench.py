@@ -1,0 +1,94 @@
+"""The elasticity benchmark: what it compares, and how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from thalweg.bench import elastic, elastic_cases
+from thalweg.bench.elastic_cases import OURS, PLUS, calm_latency, cases, row, scenario_names
+from thalweg.bench.elastic_plots import pictures
+from thalweg.bench.elastic_summary import SIX, summary
+from thalweg.control.scaling.policies import POLICIES
+from thalweg.errors import UsageError
+from thalweg.workloads.streams import LOW
+
+
+def rows(lost, resources=100.0):
+    return {"lost": lost, "resource_seconds": resources, "latency_mean": 1.0, "calm_latency": 1.0}
+
+
+def test_every_policy_meets_every_scenario():
+    for name in scenario_names():
+        labels = [case.label for case in cases(name)]
+        assert len(set(labels)) == len(labels)
+        if "balancing" not in name:
+            assert set(POLICIES) <= set(labels)
+
+
+def test_seeds_of_the_report_are_not_those_of_examples():
+    assert min(elastic_cases.SEEDS) > 1000
+    assert len(elastic_cases.SEEDS) >= 5
+
+
+def test_ours_is_compared_with_the_best_and_with_autoscale_plus():
+    good = {OURS: rows(0.01, 90.0), PLUS: rows(0.04), "learning": rows(0.02)}
+    bad = {OURS: rows(0.03, 120.0), PLUS: rows(0.04), "learning": rows(0.02)}
+    none = {OURS: rows(0.0009, 100.0), PLUS: rows(0.0), "learning": rows(0.0)}
+    found = summary({SIX[0]: {"policies": good}, SIX[1]: {"policies": none}})
+    assert found["thalweg_worst_loss_ratio_to_best"] == 0.5
+    assert found["thalweg_worst_loss_ratio_to_autoscale_plus"] == 0.25
+    assert found["thalweg_worst_resource_ratio_to_autoscale_plus"] == 1.0
+    found = summary({SIX[0]: {"policies": good}, SIX[1]: {"policies": bad}})
+    assert found["thalweg_worst_loss_ratio_to_best"] == 1.5
+    assert found["thalweg_worst_resource_ratio_to_autoscale_plus"] == 1.2
+
+
+def test_autoscale_is_compared_with_static_degrees():
+    least = {"static": rows(0.9), "autoscale": rows(0.01)}
+    expert = {"static": rows(0.0, 200.0), "autoscale": rows(0.0, 120.0)}
+    found = summary({"star-min": {"policies": least}, "star-expert": {"policies": expert}})
+    assert (found["star_static_congests"], found["star_autoscale_congests"]) == (True, False)
+    assert found["star_autoscale_saves"] == pytest.approx(0.4)
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Scenarios of two minutes."""
+    made = elastic_cases.SCENARIOS
+    brief = {name: replace(each, segments=((2.0, LOW, 3 * LOW),)) for name, each in made.items()}
+    monkeypatch.setattr(elastic_cases, "SCENARIOS", brief)
+
+
+def test_a_run_reports_every_policy_and_draws_its_course(short, tmp_path):
+    said = []
+    options = elastic.Options("consistency", str(tmp_path / "plots"), seeds=2)
+    found = elastic.elastic(False, said.append, options)
+    assert set(found) == {"name", "environment", "results", "summary"}
+    policies = found["results"]["consistency"]["policies"]
+    assert len(said) == len(policies) == len(POLICIES) + 3
+    assert policies["static"]["resource_seconds"] == 120 * 2.0
+    assert found["summary"]["simulated_tuples_per_second"] > 0
+    drawn = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert drawn == {f"consistency-{what}.svg" for what in ("degree", "throughput", "latency")}
+
+
+def test_the_same_seed_gives_the_same_figures(short):
+    case = next(iter(cases("sensitive-erratic")))
+    assert row(case.run(5), case.scenario) == row(case.run(5), case.scenario)
+    assert row(case.run(5), case.scenario) != row(case.run(6), case.scenario)
+
+
+def test_latency_is_judged_outside_of_grace_times(short):
+    (case,) = [case for case in cases("linear-min") if case.label == OURS]
+    outcome = case.run(1)
+    assert calm_latency(outcome, 1.0) > 0
+    assert dict(pictures("x", "sink", {OURS: outcome}))["x-degree"].startswith("<svg")
+
+
+def test_unknown_scenarios_are_refused():
+    with pytest.raises(UsageError, match="one of"):
+        elastic.Options("circular")
+    with pytest.raises(UsageError, match="1 or more"):
+        elastic.Options(seeds=0)
