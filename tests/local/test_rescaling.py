@@ -261,7 +261,9 @@ class Gushing(Spout):
 
 
 @every_way
-def test_a_source_that_waits_for_room_does_not_keep_keys_from_moving(way: dict[str, Any]) -> None:
+def test_a_source_that_gives_more_than_there_is_room_for_is_counted_right(
+    way: dict[str, Any],
+) -> None:
     seen, steering = list[Any](), tw.Steering()
     builder = tw.TopologyBuilder("gushing")
     builder.add_spout("keys", Gushing(steering))
