@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+from quickjava import java_options
 from sparksession import spark_session
 from thalweg.acking import Acker
 
@@ -32,8 +36,22 @@ LASTING_THREADS = (
 #: Targets of file descriptors that libraries open once and keep.
 LASTING_FILES = ("/dev/null", "/dev/urandom", "anon_inode:[eventfd]", "anon_inode:[eventpoll]")
 
+# Drivers that tests start, also those of commands, need not start slowly.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
+# Runs share two cores with others, so no example is judged by its time. In continuous
+# integration the examples are the same every time; on a desk they are new ones.
+settings.register_profile(
+    "thalweg", deadline=None, max_examples=100, derandomize="CI" in os.environ, print_blob=True
+)
+settings.load_profile("thalweg")
+# Python watches over shared memory in a process that stays until the end.
+resource_tracker.ensure_running()
+
 _DESCRIPTORS = Path("/proc/self/fd")
 _TASKS = Path("/proc/self/task")
+_SPARK = Path(__file__).with_name("spark")
+#: A runtime in the name of a test; what follows another / is the name of a file.
+_ON_SPARK = re.compile(r"(?<!/)spark/")
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +72,9 @@ def _nothing_is_left(request: pytest.FixtureRequest, _invariants_hold: None) -> 
 
 
 def _uses_spark(test: pytest.Item) -> bool:
-    return "spark" in test.keywords or "spark/" in test.name
+    """Say whether a test uses the session: by its folder, its mark, or the runtime in its name."""
+    marked = test.get_closest_marker("spark") is not None
+    return marked or _SPARK in test.path.parents or bool(_ON_SPARK.search(test.name))
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from thalweg.connectors import (
     trace,
 )
 from thalweg.control.learning import Locality
+from thalweg.control.scaling.settings import Scaling
 from thalweg.errors import (
     Aborted,
     ComponentError,
@@ -64,6 +65,7 @@ __all__ = [
     "Locality",
     "RecordError",
     "Result",
+    "Scaling",
     "SchemaError",
     "Spark",
     "Spout",

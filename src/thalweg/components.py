@@ -94,7 +94,7 @@ class TaskContext:
     component: str
     #: Index of this task, from 0.
     task: int
-    #: Number of tasks of the component.
+    #: Number of tasks of the component; it may change while a run goes on.
     degree: int
     clock: Clock
     #: Seeded for this task, so that a run can be repeated.
@@ -116,6 +116,10 @@ class TaskContext:
     #: Call with (raw record, reason) for input that cannot be read; policies as above.
     refuse_record: Callable[[str, str], None] = _raise_record
 
+    def rescaled(self, degree: int) -> None:
+        """Note that the component has another number of tasks now; for runtimes."""
+        object.__setattr__(self, "degree", degree)
+
 
 class Body:
     """Common to spouts and bolts: outputs, life cycle, and what the runtime sets."""
@@ -126,6 +130,8 @@ class Body:
     streams: Mapping[str, Any] = MappingProxyType({})
     #: Names of the streams on which the sender chooses the receiving task.
     direct_streams: ClassVar[frozenset[str]] = frozenset()
+    #: Whether its tasks cannot come and go while a run goes on, since each writes a file, say.
+    fixed_degree: ClassVar[bool] = False
 
     context: TaskContext
 
@@ -243,6 +249,8 @@ class _BoltBody(Body):
     state_codec: Any = None
     #: True when it spends its time in Python, so that two threads would only wait for each other.
     pure_python: ClassVar[bool] = False
+    #: Whether it makes Python objects of every tuple; small blocks then stay in the caches.
+    by_tuple: ClassVar[bool] = False
 
     #: State of this task (keyed and global bolts).
     state: KeyedState
@@ -273,6 +281,7 @@ class Bolt(_BoltBody):
 
     auto_ack: ClassVar[bool] = True
     pure_python: ClassVar[bool] = True
+    by_tuple: ClassVar[bool] = True
 
     def process(self, t: Any) -> None:
         """Handle one tuple; ``emit`` as often as needed."""
@@ -331,8 +340,17 @@ class BlockBolt(_BoltBody):
         """Handle one record batch."""
         raise NotImplementedError
 
-    def send(self, columns: Sequence[Any], parents: Rows, stream: str = DEFAULT_STREAM) -> None:
-        """Send columns; a row that does not fit refuses the tuple it stems from, and no other."""
+    def send(
+        self,
+        columns: Sequence[Any],
+        parents: Rows | Callable[[], Rows],
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Send columns; a row that does not fit refuses the tuple it stems from, and no other.
+
+        A function that gives ``parents``, in the order of the input, is called where somebody needs
+        to know them.
+        """
         self._not_running("send")
 
     def values(self, name: str) -> list[Any]:
@@ -344,9 +362,13 @@ class BlockBolt(_BoltBody):
         batch: pa.RecordBatch,
         *,
         stream: str = DEFAULT_STREAM,
-        parents: Rows | None = None,
+        parents: Rows | Callable[[], Rows] | None = None,
     ) -> None:
-        """Send a record batch."""
+        """Send a record batch.
+
+        A function that gives ``parents``, in the order of the input, is called where somebody needs
+        to know them.
+        """
         self._not_running("emit")
 
 

@@ -60,6 +60,20 @@ class Reconfigured:
 
 
 @dataclass(frozen=True)
+class Decided:
+    """A scaling policy has looked at a run."""
+
+    #: What it changes, and why; empty when nothing is to change.
+    text: str
+    policy: str
+    time: float
+    #: By component: the degree in force, and the one decided for.
+    degrees: Mapping[str, tuple[int, int]]
+    #: Whether what it says is done, and not only told.
+    carried_out: bool = True
+
+
+@dataclass(frozen=True)
 class RunFinished:
     """Nothing is under way any more; the last metrics."""
 
@@ -67,4 +81,13 @@ class RunFinished:
     stopped: bool
 
 
-Event = RunStarted | Progress | TupleRefused | RecordRefused | Noticed | Reconfigured | RunFinished
+Event = (
+    RunStarted
+    | Progress
+    | TupleRefused
+    | RecordRefused
+    | Noticed
+    | Reconfigured
+    | Decided
+    | RunFinished
+)

@@ -94,6 +94,8 @@ class Counter:
     dropped: int = 0
     busy: float = 0.0
     per_task: list[int] = field(default_factory=list)
+    #: Seconds of processor time, where the runtime looks.
+    cpu: float = 0.0
 
     def __post_init__(self) -> None:
         self.per_task = [0] * self.degree

@@ -188,6 +188,8 @@ class Shape:
         self._read = read
         self.types: list[pa.DataType | None] = list(declared.types)
         self.subject = subject
+        #: A schema that needs no change.
+        self._fitting: pa.Schema | None = None
 
     @property
     def fields(self) -> Fields:
@@ -232,6 +234,8 @@ class Shape:
             raise SchemaError(
                 explain(self.subject, expected="a pyarrow.RecordBatch", got=shorten(batch, 80))
             )
+        if self._fitting is not None and batch.schema.equals(self._fitting):
+            return batch
         if set(batch.schema.names) != set(self.names) or batch.num_columns != len(self.names):
             raise SchemaError(
                 explain(
@@ -242,6 +246,7 @@ class Shape:
                 )
             )
         if batch.schema.types == self.types and batch.schema.names == list(self.names):
+            self._fitting = batch.schema
             return batch
         return self.batch([batch.column(name) for name in self.names])
 

@@ -83,6 +83,23 @@ class MemoryState:
         known = self.get_many(keys)
         self.put_many(dict(zip(keys, change(list(map(known.get, keys))), strict=True)))
 
+    def add(self, keys: Sequence[Key], numbers: Sequence[int]) -> None:
+        """Add numbers to the values of keys, each given once; a new key begins with 0.
+
+        >>> state = MemoryState()
+        >>> state.add(["eu", "us"], [3, 5]); state.add(["us"], [1])
+        >>> dict(state.items())
+        {'eu': 3, 'us': 6}
+        """
+        if type(self) is not MemoryState:  # as above
+            self.update(keys, lambda old: [(o or 0) + n for o, n in zip(old, numbers, strict=True)])
+            return
+        values = self._values
+        get = values.get
+        # One after the other: what was just read is still at hand when it is written.
+        for key, number in zip(keys, numbers, strict=True):
+            values[key] = get(key, 0) + number
+
     def working(self, keys: Sequence[Key]) -> AbstractContextManager[dict[Key, Any]]:
         """Give a dictionary to work on; here it is the state itself."""
         return nullcontext(self._values)

@@ -55,22 +55,28 @@ def check(name: str, components: Sequence[Component]) -> None:
     _check_tables(components)
 
 
+def _subject(component: Component) -> str:
+    """Name a component for a message; finding its class in its file takes a while."""
+    return f"component {component.name!r} {locate(type(component.body))}"
+
+
 def _check_component(component: Component) -> None:
-    subject = f"component {component.name!r} {locate(type(component.body))}"
     for base, method in _METHODS.items():
         if isinstance(component.body, base) and getattr(type(component.body), method) is getattr(
             base, method
         ):
-            raise TopologyError(explain(subject, expected=f"a method {method}", got="none"))
+            raise TopologyError(
+                explain(_subject(component), expected=f"a method {method}", got="none")
+            )
     degree = component.degree
     if not isinstance(degree, int) or isinstance(degree, bool) or degree < 1:
         raise TopologyError(
-            explain(f"degree of {subject}", expected="at least 1", got=repr(degree))
+            explain(f"degree of {_subject(component)}", expected="at least 1", got=repr(degree))
         )
     if component.kind is Kind.GLOBAL and degree > 1:
         raise TopologyError(
             explain(
-                f"degree of {subject}",
+                f"degree of {_subject(component)}",
                 expected="1, because it is global (one state)",
                 got=str(degree),
                 hint="make it keyed to spread it over tasks",
@@ -81,14 +87,14 @@ def _check_component(component: Component) -> None:
             raise TopologyError(
                 explain(f"stream {stream!r} of {component.name!r}", expected="at least one field")
             )
-    _check_overflow(component, subject)
+    _check_overflow(component)
     if component.is_spout:
-        _check_block_spout(component, subject)
+        _check_block_spout(component)
         return
     if not component.inputs:
         raise TopologyError(
             explain(
-                subject,
+                _subject(component),
                 expected="at least one input",
                 got="none",
                 hint='say what it reads, for example .shuffle("a")',
@@ -98,17 +104,21 @@ def _check_component(component: Component) -> None:
     for pair in seen:
         if seen.count(pair) > 1:
             raise TopologyError(
-                explain(f"input {pair[0]!r} of {subject}", expected="to be read once", got="twice")
+                explain(
+                    f"input {pair[0]!r} of {_subject(component)}",
+                    expected="to be read once",
+                    got="twice",
+                )
             )
 
 
-def _check_overflow(component: Component, subject: str) -> None:
+def _check_overflow(component: Component) -> None:
     """Only what comes in any case can overflow; of others nearly all would be thrown away."""
     policy = component.options.overflow
     if policy not in (None, "block") and getattr(component.body, "slowable", True):
         raise TopologyError(
             explain(
-                f"overflow {policy!r} of {subject}",
+                f"overflow {policy!r} of {_subject(component)}",
                 expected="a source that cannot be slowed",
                 got="one that waits" if component.is_spout else "a bolt",
                 hint="a spout of yours can say slowable = False" if component.is_spout else "",
@@ -116,11 +126,11 @@ def _check_overflow(component: Component, subject: str) -> None:
         )
 
 
-def _check_block_spout(component: Component, subject: str) -> None:
+def _check_block_spout(component: Component) -> None:
     if isinstance(component.body, BlockSpout) and len(component.outputs) > 1:
         raise TopologyError(
             explain(
-                subject,
+                _subject(component),
                 expected="one stream, because it is a BlockSpout",
                 got=str(list(component.outputs)),
                 hint="use a Spout, or one BlockSpout for each stream",

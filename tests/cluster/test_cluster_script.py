@@ -32,6 +32,7 @@ from sparkcluster.spark import alive
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("cluster")]
 
+CLUSTER = {"hosts": 2}
 SCRIPT = REPOSITORY / "scripts" / "cluster"
 #: A cluster that is never up.
 OTHER = Net(199)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,14 @@ import pytest
 from conformance import test_conformance as suite
 from conformance.cases_errors import FAILING
 from conformance.harness import NOT_ON_SPARK, Case, FailingCase, RuntimeUnderTest, spark
-from sparkcluster.cluster import Cluster, NotPermitted
+from sparkcluster.cluster import Cluster
 from sparkcluster.machine import REPOSITORY
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifests
 
 pytestmark = pytest.mark.cluster
 
+CLUSTER = {"hosts": 3}
 #: What hosts can do wrong: send tuples astray or out of order, split a key, lose an error.
 NAMES = (
     "tally counts and passes the tuples on",
@@ -55,15 +55,6 @@ FAILING_NAMES = (
 def named(cases: list[Any], names: tuple[str, ...]) -> list[Any]:
     by_name = {case.name: case for case in cases}
     return [by_name[name] for name in names]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    try:
-        with Cluster(hosts=3) as here:
-            yield here
-    except NotPermitted as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,13 @@ import base64
 import random
 import zlib
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import thalweg as tw
-from sparkcluster.cluster import Cluster, NotPermitted
+from sparkcluster.cluster import Cluster
 from sparkcluster.machine import until
 from thalweg.events import Event, Progress
 from thalweg.runtimes.spark import exchange
@@ -22,6 +21,7 @@ from thalweg.testing import source
 
 pytestmark = pytest.mark.cluster
 
+CLUSTER = {"hosts": 2, "cores": 2, "memory": "1200m"}
 WORDS = [f"w{n * 7919 % 31}" for n in range(300)]
 CONFIG = {"spark.executor.cores": "1", "spark.executor.memory": "512m"}
 SPECULATION = {
@@ -32,15 +32,6 @@ SPECULATION = {
     # Less would be less than a worker takes to begin: tasks of a host that is new would run twice.
     "spark.speculation.minTaskRuntime": "1s",
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    try:
-        with Cluster(hosts=2, cores=2, memory="1200m") as here:
-            yield here
-    except NotPermitted as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import thalweg as tw
-from sparkcluster.cluster import Cluster, NotPermitted
+from sparkcluster.cluster import Cluster
 from thalweg.events import Event, Progress
 from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.pump import PumpSettings
@@ -23,19 +23,11 @@ from thalweg.testing import source
 
 pytestmark = pytest.mark.cluster
 
+CLUSTER = {"hosts": 3}
 PLACES, ROWS, BATCH = 6, 360, 30
 WORDS = [(f"w{n * 7919 % 31}", f"r{n * 104729 % 7}", f"{n:03}") for n in range(ROWS)]
 #: Seconds after which a test says that what it waits for does not come.
 WATCHDOG = 120.0
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    try:
-        with Cluster(hosts=3) as here:
-            yield here
-    except NotPermitted as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="module")

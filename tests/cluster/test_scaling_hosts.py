@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import thalweg as tw
-from sparkcluster.cluster import Cluster, NotPermitted
+from sparkcluster.cluster import Cluster
 from thalweg.events import Event, Noticed, Progress
 from thalweg.runtimes.spark import exchange
 from thalweg.runtimes.spark.pump import PumpSettings
@@ -21,19 +21,11 @@ from thalweg.statelog.requests import Request, Requests
 
 pytestmark = pytest.mark.cluster
 
+CLUSTER = {"hosts": 3, "cores": 2}
 ROWS, BATCH = 120, 20
 WORDS = [(f"w{n * 7919 % 31}", f"{n:03}") for n in range(ROWS)]
 #: Batches after which a test says that what it waits for does not come.
 MOST = 600
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    try:
-        with Cluster(hosts=3, cores=2) as here:
-            yield here
-    except NotPermitted as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="module")

@@ -191,11 +191,18 @@ def test_in_a_diamond_the_outputs_of_all_parents_are_added() -> None:
     assert [m.degree for m in Autoscale("local").decide(diamond())] == [8, 1, 1, 1]
 
 
-def test_where_no_parent_is_critical_a_component_is_left_to_itself() -> None:
-    # b has eight tasks already and is not critical any more: 4800 of 4800.
+def test_what_congestion_does_is_passed_on_by_those_that_can_bear_it() -> None:
+    # b has eight tasks already and is not critical any more: 4800 of 4800. d hears of it as before.
     made = {m.component: m for m in Autoscale().decide(diamond(b_degree=8))}
     assert made["b"].degree == 8
-    assert made["d"].numbers["input"] == 450
+    assert made["d"].numbers["input"] == 3600
+
+
+def test_where_nothing_upstream_is_critical_a_component_is_left_to_itself() -> None:
+    seen = diamond()
+    calm = samples("a", [50] * 6)
+    made = Autoscale().decide(view(seen.nodes, {**seen.history, "a": calm}))
+    assert [m.numbers["input"] for m in made] == [300, 600, 600, 450]
 
 
 def test_of_several_parents_scale_out_prevails() -> None:
@@ -223,8 +230,12 @@ def test_straight_reconfigures_a_fast_filter_needlessly_and_gal_does_not() -> No
         "end": samples("end", [10] * 6, cost=0.1),
     }
     seen = view(nodes, history)
-    # mid: 5400 of 600, 9 tasks. filter: 5400 of 60000. It is not critical, so end looks at itself.
-    assert [m.degree for m in Autoscale("gal").decide(seen)] == [1, 9, 1, 1]
+    # mid: 5400 of 600, 9 tasks. filter: 5400 of 60000. end: 540 of 600, high but not rising.
+    made = Autoscale("gal").decide(seen)
+    assert [m.degree for m in made] == [1, 9, 1, 1]
+    assert made[-1].numbers["input"] == 540
+    # Literally, filter is not critical itself, so end looks at itself.
+    assert Autoscale("gal", literal=True).decide(seen)[-1].numbers["input"] == 60
     assert [m.degree for m in Autoscale("straight").decide(seen)] == [1, 9, 9, 9]
 
 

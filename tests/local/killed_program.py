@@ -22,6 +22,10 @@ import msgspec
 
 import thalweg as tw
 from thalweg.components import Bolt, Kind, Spout
+from thalweg.control.rerouting import Rerouting
+from thalweg.statelog.arrangements import Arrangement, load_arrangements
+from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import Manifests
 
 FIELDS = {"n": int, "word": str, "tag": str}
 _SUBREAPER = 36
@@ -43,6 +47,8 @@ class Job:
     kills: int = 0
     #: Whether rows come from a queue that has each once, to be acknowledged.
     queue: bool = False
+    #: Whether keys get other tasks, and components other degrees, all the time.
+    changing: bool = False
 
 
 def row(n: int) -> tuple[int, str, str]:
@@ -126,11 +132,46 @@ def writer(path: Path) -> Any:
     return write
 
 
+class Changing:
+    """Makes changes at random; the first table that it is shown must be that of the snapshot."""
+
+    sampling = 0.0
+
+    def __init__(self, job: Job) -> None:
+        location = Location.of(f"{job.folder}/checkpoint/state")
+        last = Manifests(location).latest()
+        self.expected = load_arrangements(location, last.arrangements if last else None)
+        self.steering, self.shown = tw.Steering(), False
+        self.wanted = self.expected["chain"].degree if self.expected else 2
+        with open(f"{job.folder}/begun", "a") as file:
+            self.random = random.Random(file.tell())  # another seed for each attempt
+            file.write(f"{self.wanted}\n")
+
+    def after(self, _seen: Any, tables: Any) -> Rerouting | None:
+        """Compare, and change something."""
+        table = tables["chain"]
+        if self.expected and not self.shown:
+            kept = self.expected["chain"]
+            assert Arrangement.of(kept.asked, table.places, table) == kept
+        self.shown = True
+        if table.places != self.wanted:
+            return None  # another degree comes first
+        if self.random.random() < 0.5:
+            self.wanted = self.random.choice((1, 3, 4))
+            self.steering.rebalance("chain", self.wanted)
+            return None
+        places = {f"w{n}": self.random.randrange(table.places) for n in range(97)}
+        return Rerouting({"chain": table.with_keys(places)})
+
+
 def attempt(job: Job) -> None:
     """Run to the end, and write the table down."""
     chosen = {"workers": 2, "block_rows": 100, "most_block_rows": 100, "snapshot_every": 0.005}
-    runtime = tw.Local(**chosen | job.settings, checkpoint=f"{job.folder}/checkpoint")
-    result = build(job).run(on=runtime)
+    changing = Changing(job) if job.changing else None
+    runtime = tw.Local(
+        **chosen | job.settings, checkpoint=f"{job.folder}/checkpoint", rerouter=changing
+    )
+    result = build(job).run(on=runtime, steering=changing.steering if changing else None)
     Path(job.folder, "tables.json").write_text(json.dumps(result.table("chains")))
 
 

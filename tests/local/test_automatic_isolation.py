@@ -19,8 +19,13 @@ from hypothesis import strategies as st
 import thalweg as tw
 from thalweg.components import Bolt, Kind
 from thalweg.events import Event, Noticed
+from thalweg.execution import Run
 from thalweg.runtimes.local import resettling
+from thalweg.runtimes.local.building import build
+from thalweg.runtimes.local.flights import Flights
 from thalweg.runtimes.local.isolating import Look, Verdict, Votes, candidate, crossing_time, judge
+from thalweg.runtimes.local.links import Wiring
+from thalweg.runtimes.local.resettling import Isolating
 from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.local.separable import why_not, why_not_function
 
@@ -376,3 +381,28 @@ def test_a_look_at_a_real_run_measures_it(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_bytes_of_a_block_are_what_crosses() -> None:
     ticks = iter([1.0, 1.5])
     assert crossing_time(pa.record_batch({"n": [1]}), lambda: next(ticks)) == 0.5
+
+
+def test_a_block_that_takes_longer_than_a_look_says_nothing_before_it_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[Look] = []
+
+    def noting(look: Look) -> Verdict:
+        looks.append(look)
+        return Verdict(False, "it is a test")
+
+    monkeypatch.setattr(resettling, "judge", noting)
+    flow = tw.Flow("long")
+    numbers = flow.source("numbers", tw.items([1]), fields={"n": int})
+    numbers.map(burn, fields={"n": int}, name="burn").sink("out", tw.call(lambda t: None))
+    wiring = Wiring(Flights(8, lambda *_: None), {}, *[lambda *_: None] * 3, now=lambda: 0.0)
+    built = build(LOCAL, flow.build(), Run(), wiring)
+    operator, isolating = built.operator("burn"), Isolating(LOCAL, built, Run())
+    operator.last = pa.record_batch({"n": [1, 2]})
+    operator.workers, counter = 1, operator.counters[0]
+    assert not isolating.ready(10.0)
+    assert not isolating.ready(11.0)
+    counter.per_task[0], counter.busy = 100, 1.9
+    assert not isolating.ready(12.0)
+    assert [(look.seconds, look.rows, look.busy) for look in looks] == [(2.0, 100, 1.9)]

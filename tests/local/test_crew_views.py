@@ -37,6 +37,8 @@ def operator(index: int, rows: int, worked_on: list[int], limit: int = 1) -> Any
 
     return SimpleNamespace(
         component=SimpleNamespace(name=str(index)),
+        pooled=False,
+        counters=[SimpleNamespace(cpu=0.0)],
         index=index,
         worklist=worklist,
         workers=0,

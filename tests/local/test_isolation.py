@@ -14,15 +14,10 @@ from typing import Any
 import pytest
 
 import thalweg as tw
-from conformance.harness import Case, local
-from conformance.test_conformance import CASES, slug
 from thalweg.components import Bolt, Kind, Shared, Spout
 from thalweg.events import Event, Noticed
 from thalweg.runtimes.local.runtime import Local
 from thalweg.topology import Component, Topology
-
-# Some of all cases: every process takes about a second to start.
-SOME = [case for case in CASES if not case.needs][::18]
 
 
 def in_processes(topology: Topology) -> Topology:
@@ -34,13 +29,6 @@ def _in_processes(component: Component) -> Component:
     if component.is_spout or not component.outputs:
         return component
     return replace(component, options=replace(component.options, isolation="process"))
-
-
-@pytest.mark.parametrize("case", SOME, ids=slug)
-def test_a_case_has_the_same_result_in_processes(case: Case) -> None:
-    seen = local(workers=2)(in_processes(case.build()), case.inputs, case.settings)
-    for expectation in case.expect:
-        expectation.check(seen)
 
 
 def children() -> list[int]:

@@ -15,6 +15,7 @@ import pytest
 from killed_program import Job, link, row
 
 import thalweg as tw
+from thalweg.statelog.garbage import needed
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifests
 
@@ -86,10 +87,11 @@ def nothing_is_left(job: Job) -> bool:
     kept = set(Path(job.folder, "kept", "data").rglob("*.parquet"))
     named = {Path(name) for name in tw.read_table(Path(job.folder, "kept")).files}
     state = Path(job.folder, "checkpoint", "state")
-    older = Manifests(Location.of(state)).older(1 << 40)
-    runs = {ref.name for manifest in older for ref in manifest.runs[0]}
+    needed_names = needed(Manifests(Location.of(state)).older(1 << 40))
     assert list(state.rglob(".*")) == []
-    return kept == named and {f"runs/{path.name}" for path in (state / "runs").iterdir()} == runs
+    found = [*(state / "runs").iterdir(), *state.glob("arrangements/*")]
+    needed_names = {name for name in needed_names if not name.startswith("@")}
+    return kept == named and {f"{path.parent.name}/{path.name}" for path in found} == needed_names
 
 
 @pytest.mark.parametrize("settings", [{}, {"assigning": "executors"}], ids=["workers", "executors"])
@@ -121,6 +123,18 @@ def test_state_in_processes_survives(tmp_path: Path) -> None:
     kills = run(job, "before manifest=kill@3", "after manifest=kill@4")
     assert kills == 2
     check(job)
+
+
+def test_degrees_and_tables_survive(tmp_path: Path) -> None:
+    small = {"block_rows": 20, "most_block_rows": 20}
+    job = Job(folder=str(tmp_path), rows=5_000, changing=True, settings=small)
+    kills = run(job, "before manifest=kill@3,6,9", "after manifest=kill@4,7", "after run=kill@8")
+    assert kills == 6
+    check(job)
+    begun = (tmp_path / "begun").read_text().split()
+    assert len(begun) == 7
+    assert set(begun) - {"2"}  # that of the topology
+    assert nothing_is_left(job)
 
 
 def test_rows_that_are_acknowledged_are_not_lost(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_keys_that_occur_together_are_brought_to_one_task() -> None:
         n = 0
         while not any(isinstance(event, Reconfigured) for event in told):
             n += 1
-            yield f"region {n % 40}", f"tag {n % 40}"
+            yield f"region {n % 42}", f"tag {n % 42}"  # three tasks can have as many of them each
 
     flow = tw.Flow("trending")
     posts = flow.source("posts", tw.items(pairs), fields={"region": str, "tag": str})

@@ -15,10 +15,17 @@ from test_isolation import children
 
 import thalweg as tw
 from thalweg.components import Bolt, Spout
+from thalweg.errors import UsageError
 from thalweg.events import Event, Noticed, Reconfigured
+from thalweg.execution import Run
+from thalweg.runtimes.local.building import build
 from thalweg.runtimes.local.executors import Executors
+from thalweg.runtimes.local.flights import Flights
+from thalweg.runtimes.local.links import Wiring
 from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.rescaling import check_degree
 from thalweg.runtimes.local.runtime import Local
+from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.local.waiting import Blocking
 from thalweg.runtimes.local.worklists import PartitionedWorklist
 
@@ -300,8 +307,9 @@ def test_an_executor_that_looks_while_its_queue_is_resized_looks_again() -> None
     operator: Any = SimpleNamespace(worklist=worklist, work=work, index=0, tasks=[None])
     operator.component, operator.blocked = SimpleNamespace(name="one"), False
     operator.look = lambda took, worked: None
-    meter: Any = SimpleNamespace(record=lambda *seen: None)
-    executors = Executors([operator], meter, Blocking(), 10)
+    operator.counters = [SimpleNamespace(cpu=0.0)]
+    meter: Any = SimpleNamespace(record=lambda *seen: None, rows_within=lambda *asked: 10)
+    executors = Executors([operator], meter, Blocking(), Settings().crew())
     operator._wiring = SimpleNamespace(woken=executors.woken)
     executors.start()
     worklist.add(0, "item", 1)
@@ -311,3 +319,17 @@ def test_an_executor_that_looks_while_its_queue_is_resized_looks_again() -> None
     assert Operator.resize(operator, 1, 1)
     assert done.wait(30)
     executors.close()
+
+
+def test_a_bolt_whose_output_nobody_puts_in_order_keeps_its_one_task() -> None:
+    builder = tw.TopologyBuilder("unordered")
+    builder.add_spout("one", tw.items([1]), fields={"n": int})
+    builder.add_spout("other", tw.items([2]), fields={"n": int})
+    builder.add_bolt("double", Double()).shuffle("one").shuffle("other")
+    builder.add_bolt("out", tw.collect([])).global_("double")
+    wiring = Wiring(Flights(8, lambda *_: None), {}, *[lambda *_: None] * 3, now=lambda: 0.0)
+    alone = build(Settings(), builder.build(), Run(), wiring).operator("double")
+    with pytest.raises(UsageError, match="give it a degree of 2 or more"):
+        check_degree(alone, 2)
+    steered = build(Settings(), builder.build(), Run(steering=tw.Steering()), wiring)
+    check_degree(steered.operator("double"), 2)

@@ -214,6 +214,17 @@ def test_what_is_taken_back_and_sent_again_is_counted_once(hashes, tasks, wanted
     assert scheduler.state in (State.SEND_ALL, State.WAIT_ALL)
 
 
+def test_what_is_left_where_it_was_counts_and_new_tasks_get_what_comes_first():
+    scheduler = running(2, {1: 1.0, 2: 3.0})
+    sent = scheduler.assign(HASHES[[1, 2, 1, 2]]).tasks
+    scheduler.take_back(sent, HASHES[[1, 2, 1, 2]])
+    scheduler.resize(3)
+    assert scheduler.loads == (0.0, 0.0, 0.0)
+    scheduler.put(sent, HASHES[[1, 2, 1, 2]])
+    assert sorted(scheduler.loads) == [0.0, 3.0, 5.0]
+    assert scheduler.assign(HASHES[[1, 1, 1]]).tasks.tolist() == [2, 2, 2]
+
+
 def test_a_new_task_joins_with_the_least_work_and_the_costs_of_the_others():
     scheduler = running(2, {1: 1.0, 2: 3.0})
     scheduler.assign(HASHES[[1, 2]])

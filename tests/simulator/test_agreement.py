@@ -39,6 +39,7 @@ def busiest(ends):
     return 1 / statistics.fmean(inside)
 
 
+@pytest.mark.quiet
 def test_throughput_and_mean_latency_agree_within_15_percent():
     seen = on_local()
     outcomes = [simulated(seen["costs"], seed) for seed in range(20)]

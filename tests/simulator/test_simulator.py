@@ -19,7 +19,9 @@ from thalweg.runtimes.simulator.runtime import Simulator
 from thalweg.workloads.stages import Law, Reads, Stage, Staged
 
 #: Nobody is late, and nothing travels: a queue as in a book.
-QUIET = Simulator((Machine("m0", cores=8),), timeout=1e9, pause=5.0, latency=0.0, noise=0.0)
+QUIET = Simulator(
+    (Machine("m0", cores=8),), timeout=1e9, pause=5.0, latency=0.0, noise=0.0, bursty=True
+)
 
 
 NOTHING, IN_TURN = Need(0.0), Shuffle()
@@ -136,6 +138,8 @@ def worlds(draw):
         replays=draw(st.integers(0, 2)),
         queue=draw(st.sampled_from([None, 5, 50])),
         skip=draw(st.sampled_from([None, 4.0])),
+        spread=draw(st.booleans()),
+        bursty=draw(st.booleans()),
         seed=draw(st.integers(0, 99)),
     )
     topology = Staged("drawn", stages, values=values)
@@ -207,6 +211,30 @@ def test_a_backlog_is_shared_with_new_tasks():
     outcome = QUIET.run(one_stage((0.1,)), constant(20, "3 minutes"), Law(), policy)
     assert outcome.course[5].pending > 500
     assert outcome.course[-1].pending < 10
+
+
+@pytest.mark.parametrize("grouping", [Shuffle(), LoadAware()])
+def test_a_backlog_that_stays_is_left_to_the_tasks_that_have_it(grouping):
+    policy = Timetable({60.0: {"work": 8}})
+    world, topology = replace(QUIET, spread=False), one_stage((0.1,), grouping=grouping)
+    outcome = world.run(topology, constant(20, "3 minutes"), Law(), policy)
+    # 700 wait for one task, which does 10 per second; what comes later does not wait behind them.
+    left = {moment.time: moment.pending for moment in outcome.course}
+    assert left[60.0] > 500
+    assert left[120.0] > left[60.0] - 600
+    balanced = isinstance(grouping, LoadAware)
+    # With shuffle the task with the backlog gets an eighth of what comes all the same.
+    assert left[100.0] == pytest.approx(left[70.0] - (300 if balanced else 300 - 75), abs=40)
+
+
+def test_of_tasks_that_go_the_backlog_goes_to_the_others():
+    policy = Timetable({60.0: {"work": 1}})
+    world = replace(QUIET, spread=False)
+    profile = steps([(60, "60 s"), (0.1, "10 minutes")])
+    outcome = world.run(one_stage((0.1,)), profile, Law(), policy, {"work": 4})
+    assert outcome.course[5].pending > 500
+    assert outcome.course[-1].pending < 5
+    assert outcome.emitted == outcome.in_time + outcome.pending
 
 
 def test_what_has_no_unit_is_refused_with_the_reason():

@@ -13,6 +13,7 @@ import pytest
 from pyspark import InheritableThread, cloudpickle
 
 from sparkcluster.cluster import _own_jvm
+from sparkcluster.machine import until
 from sparksession import spark_session
 from thalweg.runtimes.spark import exchange
 from thalweg.runtimes.spark.exchange import (
@@ -26,8 +27,6 @@ from thalweg.runtimes.spark.exchange import (
     run_at,
 )
 from thalweg.runtimes.spark.session import make_session
-
-WATCHDOG = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +47,7 @@ def with_executors() -> Iterator[Any]:
 
 def await_executors(context: Any, number: int) -> None:
     """Wait until so many are told, and as many of their processes run."""
-    until = time.monotonic() + WATCHDOG
-    while len(executors(context)) != number or len(running()) != number:
-        assert time.monotonic() < until, f"executors: {executors(context)}, running: {running()}"
+    until(lambda: len(executors(context)) == len(running()) == number, f"{number} executors")
 
 
 def running() -> set[str]:
@@ -118,9 +115,7 @@ def test_an_executor_at_work_is_not_given_back(with_executors: Any, tmp_path: Pa
     lane = run_at(descriptors(with_executors, [], 4), work)  # one task for each core
     working = InheritableThread(target=collect, args=(lane,))
     working.start()
-    until = time.monotonic() + WATCHDOG
-    while len(list(tmp_path.iterdir())) < 4:
-        assert time.monotonic() < until, "tasks do not begin"
+    until(lambda: len(list(tmp_path.iterdir())) == 4, "tasks that have begun")
     try:
         assert release(with_executors, [e.id for e in executors(with_executors)]) == set()
     finally:

@@ -136,14 +136,14 @@ def test_the_command_line_asks_and_waits(tmp_path: Path) -> None:
             elif not asked.is_set():
                 asked.wait(0.05)
 
-    run = threading.Thread(
-        target=lambda: chaining(WORDS * 20).run(on=runtime(tmp_path, clock), listen=listen)
-    )
+    stop, on = threading.Event(), runtime(tmp_path, clock)
+    run = threading.Thread(target=lambda: chaining(WORDS * 20).run(on=on, listen=listen, stop=stop))
     run.start()
     try:
         assert committed.wait(60)
         result = CliRunner().invoke(app, ["rebalance", str(tmp_path), "--places", "3"])
     finally:
+        stop.set()
         run.join()
     assert result.exit_code == 0, result.output
     assert "3 places since version" in result.output

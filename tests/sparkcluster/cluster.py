@@ -29,13 +29,23 @@ class NotPermitted(Exception):
 
 
 class Cluster:
-    """A running cluster, removed at the end; ids that others use are passed over."""
+    """A running cluster, removed at the end; ids that others use are passed over.
+
+    Executors of its sessions have the options ``java``.
+    """
 
     def __init__(
-        self, hosts: int = 2, *, rate: str = "200mbit", cores: int = 1, memory: str = "1g"
+        self,
+        hosts: int = 2,
+        *,
+        rate: str = "200mbit",
+        cores: int = 1,
+        memory: str = "1g",
+        java: str = "",
     ) -> None:
         self.id = 0
         self._hosts = hosts
+        self._java = java
         self._options = ["--rate", rate, "--cores", str(cores), "--memory", memory]
         self._session = ExitStack()
 
@@ -84,6 +94,7 @@ class Cluster:
             **status["driver"],
             **read_properties(Path(status["properties"]).read_text()),
             "spark.decommission.enabled": "true",
+            "spark.executor.extraJavaOptions": self._java,
             # Functions of test modules are sent by name.
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(_own_folders()),
         }

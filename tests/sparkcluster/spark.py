@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from quickjava import java_options
 from sparkcluster import machine
 from sparkcluster.machine import NOT_PERMITTED, TMP, Net, Refused
 
@@ -23,8 +24,6 @@ WORKER = "org.apache.spark.deploy.worker.Worker"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _MASTER = "org.apache.spark.deploy.master.Master"
 _PORT = 7077
-#: Daemons that start fast and stay small.
-_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -142,7 +141,7 @@ def _start(net: Net, settings: Settings, number: int, kind: str, options: list[s
         "SPARK_LOCAL_IP": net.address(number),
         "SPARK_LOCAL_DIRS": str(local_folder(number)),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": _JAVA,
+        "SPARK_DAEMON_JAVA_OPTS": java_options(),
         "SPARK_WORKER_OPTS": "-Dspark.decommission.enabled=true",
     }
     command = [str(home / "bin" / "spark-class"), kind]

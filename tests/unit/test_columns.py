@@ -6,6 +6,8 @@ import decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from thalweg.columns import Misfit, cast, column, plain_type
 
@@ -145,3 +147,13 @@ def test_text_and_bytes_do_not_mix_in_lists_either():
 def test_maps_are_kept():
     made = column([{"a": 1}], pa.map_(pa.string(), pa.int64()))
     assert made.array.to_pylist() == [[("a", 1)]]
+
+
+@given(st.lists(st.binary(max_size=600), min_size=1, max_size=20), st.booleans())
+def test_long_bytes_go_in_and_come_back(values, declared):
+    values = [b"x" * 300, *values]
+    made = column(values, pa.binary() if declared else None)
+    assert made.same
+    assert made.array.type == pa.binary()
+    made.array.validate(full=True)
+    assert made.array.to_pylist() == values

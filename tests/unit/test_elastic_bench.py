@@ -7,16 +7,18 @@ from dataclasses import replace
 import pytest
 
 from thalweg.bench import elastic, elastic_cases
-from thalweg.bench.elastic_cases import OURS, PLUS, calm_latency, cases, row, scenario_names
+from thalweg.bench.elastic_cases import OURS, PLUS, SAME, calm_latency, cases, row, scenario_names
 from thalweg.bench.elastic_plots import pictures
 from thalweg.bench.elastic_summary import SIX, summary
 from thalweg.control.scaling.policies import POLICIES
 from thalweg.errors import UsageError
+from thalweg.workloads.scenarios import balancing
 from thalweg.workloads.streams import LOW
 
 
 def rows(lost, resources=100.0):
-    return {"lost": lost, "resource_seconds": resources, "latency_mean": 1.0, "calm_latency": 1.0}
+    latencies = {"latency_mean": 1.0, "calm_latency": 1.2, "calm_latency_static": 1.0}
+    return {"lost": lost, "resource_seconds": resources} | latencies
 
 
 def test_every_policy_meets_every_scenario():
@@ -48,9 +50,12 @@ def test_ours_is_compared_with_the_best_and_with_autoscale_plus():
 def test_autoscale_is_compared_with_static_degrees():
     least = {"static": rows(0.9), "autoscale": rows(0.01)}
     expert = {"static": rows(0.0, 200.0), "autoscale": rows(0.0, 120.0)}
+    expert |= {f"{label}, bursty": each for label, each in expert.items()}
     found = summary({"star-min": {"policies": least}, "star-expert": {"policies": expert}})
     assert (found["star_static_congests"], found["star_autoscale_congests"]) == (True, False)
     assert found["star_autoscale_saves"] == pytest.approx(0.4)
+    assert found["star_latency_ratio"] == 1.0
+    assert found["star_bursty_latency_ratio_same_periods"] == 1.2
 
 
 @pytest.fixture
@@ -76,14 +81,28 @@ def test_a_run_reports_every_policy_and_draws_its_course(short, tmp_path):
 
 def test_the_same_seed_gives_the_same_figures(short):
     case = next(iter(cases("sensitive-erratic")))
-    assert row(case.run(5), case.scenario) == row(case.run(5), case.scenario)
-    assert row(case.run(5), case.scenario) != row(case.run(6), case.scenario)
+    one, again, other = (case.run(seed) for seed in (5, 5, 6))
+    assert row(one, case.scenario, one) == row(again, case.scenario, one)
+    assert row(one, case.scenario, one) != row(other, case.scenario, one)
+
+
+def test_what_autoscale_plus_does_with_round_robin_is_repeated_with_osg(monkeypatch):
+    def brief(topology, skew):
+        return replace(balancing(topology, skew), segments=((5.0, LOW, 5 * LOW),))
+
+    monkeypatch.setattr(elastic_cases, "balancing", brief)
+    made = {case.label: case for case in cases("balancing-zipf")}
+    changes = [
+        [(each.time, each.decision.component, each.decision.degree) for each in outcome.applied]
+        for outcome in (made[f"{PLUS}, shuffle"].run(7), made[SAME].run(7))
+    ]
+    assert changes[0] == changes[1] != []
 
 
 def test_latency_is_judged_outside_of_grace_times(short):
     (case,) = [case for case in cases("linear-min") if case.label == OURS]
     outcome = case.run(1)
-    assert calm_latency(outcome, 1.0) > 0
+    assert calm_latency(outcome, outcome, 1.0) > 0
     assert dict(pictures("x", "sink", {OURS: outcome}))["x-degree"].startswith("<svg")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from thalweg.bench import (
     elastic,
+    elastic_real,
     inline_wordcount,
     latency,
     locality_cluster,
@@ -27,6 +28,7 @@ Bench = Callable[..., dict[str, Any]]
 
 BENCHES: dict[str, Bench] = {
     "elastic": elastic.elastic,
+    "elastic-real": elastic_real.elastic_real,
     "inline-wordcount": inline_wordcount.run,
     "latency": latency.run,
     "locality-cluster": locality_cluster.locality_cluster,

@@ -8,15 +8,18 @@ from typing import Any
 from thalweg.bench.elastic_cases import (
     AUTOSCALE,
     BALANCING,
+    BURSTY,
     EXPERT,
     LOCAL,
     OURS,
     PLUS,
+    SAME,
     STATIC,
     STRAIGHT,
 )
 
-Rows = Mapping[str, Mapping[str, Any]]
+Row = Mapping[str, Any]
+Rows = Mapping[str, Row]
 
 #: The six scenarios in which our own policy has to be the best.
 SIX = tuple(
@@ -82,8 +85,19 @@ def _against_static(name: str, rows: Mapping[str, Rows]) -> dict[str, Any]:
         scaled, fixed = expert[AUTOSCALE], expert[STATIC]
         saved = 1 - scaled["resource_seconds"] / fixed["resource_seconds"]
         found[f"{name}_autoscale_saves"] = saved
-        found[f"{name}_latency_ratio"] = scaled["calm_latency"] / fixed["calm_latency"]
+        found |= _latency_ratios(name, scaled, fixed)
+        both = expert[f"{AUTOSCALE}, {BURSTY}"], expert[f"{STATIC}, {BURSTY}"]
+        found |= _latency_ratios(f"{name}_{BURSTY}", *both)
     return found
+
+
+def _latency_ratios(name: str, scaled: Row, fixed: Row) -> dict[str, Any]:
+    """Compare latencies outside of grace times: all of static's, and those of the same periods."""
+    return {
+        f"{name}_latency_ratio": scaled["calm_latency"] / fixed["calm_latency"],
+        f"{name}_latency_ratio_same_periods": scaled["calm_latency"]
+        / scaled["calm_latency_static"],
+    }
 
 
 def _consistency(rows: Rows) -> dict[str, Any]:
@@ -106,6 +120,8 @@ def _balancing(name: str, rows: Rows) -> dict[str, Any]:
         f"osg_expert_latency_ratio_{law}": calm["latency_mean"] / calm_shuffle["latency_mean"],
         f"osg_deviation_ratio_{law}": osg["deviation"] / shuffle["deviation"],
         f"osg_latency_ratio_{law}": osg["latency_mean"] / shuffle["latency_mean"],
+        f"osg_latency_ratio_same_changes_{law}": rows[SAME]["latency_mean"]
+        / shuffle["latency_mean"],
         f"osg_queue_ratio_{law}": osg["queued"] / max(shuffle["queued"], 1e-9),
         f"in_time_static_{law}": 1 - rows[f"{STATIC}, shuffle"]["lost"],
         f"in_time_autoscale_plus_{law}": 1 - osg["lost"],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -15,18 +16,27 @@ from thalweg.cli import (
     describing,
     output,
     rebalancing,
-    scaling,
     state,
     submitting,
 )
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import load
 from thalweg.cli.running import run_topology
+from thalweg.cli.scaling import (
+    RunScaleOptions,
+    ScaleOptions,
+    Wishes,
+    compared,
+    scaled,
+    show_history,
+)
 from thalweg.cli.spark_options import SparkOptions, with_options, with_spark_options
+from thalweg.cli.training import TrainOptions, train_table
 from thalweg.config import setting
 from thalweg.errors import UsageError
 from thalweg.execution import DEFAULT, runtime_names
-from thalweg.statelog.requests import Request
+
+V = TypeVar("V")
 
 app = typer.Typer(
     name="thalweg",
@@ -90,24 +100,73 @@ class Shown:
 
     quiet: Quiet = False
     verbose: Verbose = False
+    debug: Debug = False
 
 
 @app.command()
 @with_spark_options
+@with_options(RunScaleOptions, "scaling")
 @with_options(Shown, "shown")
 def run(
     target: Target,
     on: Annotated[str | None, typer.Option(metavar="RUNTIME", help=_WHERE)] = None,
     settings: Settings = None,
-    debug: Debug = False,
     *,
     spark: SparkOptions,
+    scaling: RunScaleOptions,
     shown: Shown,
 ) -> None:
     """Run a topology until its sources end; Ctrl-C stops it early and finishes cleanly."""
-    with reported(debug):
-        given, runtime = _given(settings), spark.runtime(on)
+    with reported(shown.debug):
+        given, runtime = _given(settings), scaling.applied(spark.runtime(on))
         run_topology(load(target, given), runtime, given, shown.quiet, shown.verbose)
+
+
+@app.command()
+@with_options(ScaleOptions, "how")
+@with_options(Shown, "shown")
+def scale(
+    target: Target,
+    policy: Annotated[
+        str, typer.Option(metavar="POLICY", help="The scaling policy that leads.")
+    ] = "thalweg",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done; degrees stay.")
+    ] = False,
+    settings: Settings = None,
+    *,
+    how: ScaleOptions,
+    shown: Shown,
+) -> None:
+    """Run a topology here with a scaling policy, and show what every other one would have done."""
+    with reported(shown.debug):
+        given, wishes = _given(settings), Wishes()
+        runtime = scaled(None, compared(how.scaling(policy, dry_run)))
+        run_topology(load(target, given), runtime, given, shown.quiet, shown.verbose, wishes)
+        wishes.summary()
+
+
+@app.command()
+@with_options(TrainOptions, "how")
+def train(
+    trace: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TRACE",
+            help="Counts per interval, a number per line or a column of a CSV file; "
+            "or what a run has kept with --history.",
+        ),
+    ],
+    to: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the table goes (JSON).")
+    ],
+    debug: Debug = False,
+    *,
+    how: TrainOptions,
+) -> None:
+    """Learn which degrees were best at which rates, for scaling policy learning:FILE."""
+    with reported(debug):
+        train_table(trace, to, how)
 
 
 @app.command()
@@ -199,29 +258,31 @@ def analyze(
 
 
 @app.command()
+@with_options(rebalancing.PlaceOptions, "where")
 def rebalance(
     state_at: state.State,
-    places: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many places from now on.")
-    ] = None,
-    avoid: Annotated[
+    degrees: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", help="A host that is to hold no place; may be repeated."),
+        typer.Argument(metavar="COMPONENT=DEGREE", help="Degrees, on this machine."),
     ] = None,
-    everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="Use hosts again that were to be avoided.")
-    ] = False,
     patience: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long to wait for the run.")
     ] = 60.0,
     debug: Debug = False,
+    *,
+    where: rebalancing.PlaceOptions,
 ) -> None:
-    """Let a run on Spark go on with other places; its state moves along."""
-    if places is None and not avoid and not everywhere:
-        raise typer.BadParameter("say --places, --avoid or --everywhere")  # noqa: EM101 (usage)
-    avoided = tuple(avoid) if avoid else () if everywhere else None
+    """Let a run go on with other degrees, or on Spark with other places; its state moves along."""
+    request = where.request()
+    if (request is None) != bool(degrees):
+        text = "say either COMPONENT=DEGREE, or --places, --avoid or --everywhere"
+        raise typer.BadParameter(text)
+    asked = _pairs(rebalancing.degree, degrees or ())
     with reported(debug):
-        rebalancing.rebalance(state_at, Request(places, avoided), patience)
+        if request is None:
+            rebalancing.change_degrees(state_at, asked, patience)
+        else:
+            rebalancing.rebalance(state_at, request, patience)
 
 
 @app.command()
@@ -235,7 +296,7 @@ def reroute(
     ] = 60.0,
     debug: Debug = False,
 ) -> None:
-    """Let a run on Spark bring keys together that occur together, now; prints what it decides."""
+    """Let a run bring keys together that occur together, now; prints what it decides."""
     with reported(debug):
         rebalancing.reroute(state_at, always, patience)
 
@@ -252,15 +313,20 @@ def history(
 ) -> None:
     """Show which degrees were changed, when, and why."""
     with reported(debug):
-        scaling.show_history(file, everything)
+        show_history(file, everything)
 
 
 app.add_typer(state.app, name="state")
 
 
 def _given(settings: list[str] | None) -> dict[str, str]:
+    return _pairs(setting, settings or ())
+
+
+def _pairs(read: Callable[[str], tuple[str, V]], texts: Iterable[str]) -> dict[str, V]:
+    """Read names with values; what is none is a mistake in the command."""
     try:
-        return dict(map(setting, settings or ()))
+        return dict(map(read, texts))
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error
 

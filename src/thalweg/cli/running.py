@@ -16,6 +16,7 @@ from types import FrameType
 from rich.console import Console
 
 from thalweg.cli.live_line import LiveLine, PlainLines
+from thalweg.cli.scaling import Wishes
 from thalweg.cli.showing import (
     Peaks,
     error_console,
@@ -28,6 +29,7 @@ from thalweg.cli.spark_options import SPARK
 from thalweg.cli.spark_session import started
 from thalweg.errors import UsageError, explain
 from thalweg.events import (
+    Decided,
     Event,
     Noticed,
     Progress,
@@ -54,6 +56,7 @@ def run_topology(
     settings: Mapping[str, str],
     quiet: bool = False,
     verbose: bool = False,
+    wishes: Wishes | None = None,
 ) -> None:
     """Run a topology and show what happens."""
     if isinstance(on, str) and not on.strip():
@@ -70,7 +73,8 @@ def run_topology(
         if stop.is_set():
             raise KeyboardInterrupt
         stack.enter_context(display.line)
-        topology.run(on=on, stop=stop, settings=settings, listen=display.listen)
+        listen = display.listen if wishes is None else wishes.beside(display.listen, display.say)
+        topology.run(on=on, stop=stop, settings=settings, listen=listen)
 
 
 @contextmanager
@@ -131,6 +135,8 @@ class Display:
             case RecordRefused():
                 self._refuse(event.component, f"{event.component!r}: {event.reason}", event.raw)
             case Noticed(text) | Reconfigured(text):
+                self.say(text)
+            case Decided(text) if text and event.carried_out and self._peaks is not None:
                 self.say(text)
             case RunFinished():
                 self._finish(event)

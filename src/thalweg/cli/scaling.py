@@ -1,17 +1,167 @@
-"""``thalweg history``: what was decided about degrees, and why."""
+"""``thalweg scale`` and ``thalweg history``: what policies decide about degrees, and why."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from statistics import fmean
+from typing import Annotated
+
+import typer
 
 from thalweg.cli.output import writing
 from thalweg.cli.showing import error_console, print_table, result_console, rows_table
+from thalweg.cli.spark_options import LOCAL
 from thalweg.control.scaling.history import History, Recorded
+from thalweg.control.scaling.policies import POLICIES
+from thalweg.control.scaling.settings import Scaling
+from thalweg.events import Decided, Event
+from thalweg.runtimes.local.runtime import Local
+from thalweg.runtimes.spark.runtime import Spark
 
 #: Seconds beyond which a time must be one of day, not one of a simulation: the year 2001.
 _TIME_OF_DAY = 1e9
+
+#: What a topology is run on.
+Runtime = str | Spark | Local | None
+
+
+@dataclass(frozen=True)
+class ScaleOptions:
+    """How degrees follow the stream; each field is an option of the command."""
+
+    history: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep samples and decisions, for thalweg history."),
+    ] = None
+    most: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The highest degree of a component.")
+    ] = None
+    speed: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Divide all seconds that policies go by; 1 without it."),
+    ] = None
+
+    loss: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="What sources may give up where the highest degrees do not do."
+        ),
+    ] = None
+
+    def scaling(self, policy: str, dry_run: bool = False) -> Scaling:
+        """Give the settings for a policy."""
+        speed = 1.0 if self.speed is None else self.speed
+        return Scaling(policy, self.most, self.history, speed, self.loss or 0.0, dry_run)
+
+
+@dataclass(frozen=True)
+class RunScaleOptions(ScaleOptions):
+    """The same for a command that does not scale unless it is told to."""
+
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY", help="Let degrees follow the stream (local): thalweg, ds2, ..."
+        ),
+    ] = None
+
+    def applied(self, on: Runtime) -> Runtime:
+        """Let what is run on follow a policy; degrees are tasks of executors then."""
+        own = [option.name for option in fields(ScaleOptions)]
+        given = [name for name in own if getattr(self, name) is not None]
+        if self.scale is None and given:
+            text = f"--{given[0]}: expected only together with --scale"
+            raise typer.BadParameter(text)
+        return on if self.scale is None else scaled(on, self.scaling(self.scale))
+
+
+def scaled(on: Runtime, how: Scaling) -> Local:
+    """Give the local runtime with a policy."""
+    if on in (None, LOCAL):
+        on = Local()
+    if not isinstance(on, Local):
+        text = "--scale: expected only together with --on local"
+        raise typer.BadParameter(text)
+    return replace(on, scaling=how, assigning="executors")
+
+
+def compared(how: Scaling) -> Scaling:
+    """Ask all other policies as well.
+
+    >>> compared(Scaling("ds2")).beside
+    ('thalweg', 'static', 'incremental', 'learning', 'autoscale', 'autoscale+')
+    """
+    leading = how.leading.name
+    return replace(how, beside=tuple(name for name in POLICIES if name != leading))
+
+
+@dataclass
+class Wishes:
+    """Shows what each policy would do, whenever that changes, and sums up at the end."""
+
+    #: Degrees wanted, by component and policy, one for each look; and those in force.
+    wanted: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    in_force: dict[str, list[int]] = field(default_factory=dict)
+    _shown: dict[str, str] = field(default_factory=dict)
+    #: When the first look was, and the last.
+    _begin: float | None = None
+    _time: float = 0.0
+
+    def beside(
+        self, listen: Callable[[Event], None], say: Callable[[str], None]
+    ) -> Callable[[Event], None]:
+        """Hear what a listener hears."""
+
+        def hear(event: Event) -> None:
+            listen(event)
+            if isinstance(event, Decided):
+                self._hear(event, say)
+
+        return hear
+
+    def _hear(self, event: Decided, say: Callable[[str], None]) -> None:
+        leading = next(iter(next(iter(self.wanted.values()), {event.policy: []})))
+        self._begin = event.time if self._begin is None else self._begin
+        if event.policy == leading:
+            self._show(say)  # the last look, of which all have told by now
+            self._time = event.time - self._begin
+        for component, (before, degree) in event.degrees.items():
+            self.wanted.setdefault(component, {}).setdefault(event.policy, []).append(degree)
+            if event.policy == leading:
+                self.in_force.setdefault(component, []).append(before)
+
+    def _show(self, say: Callable[[str], None]) -> None:
+        for component, policies in self.wanted.items():
+            wishes = ", ".join(f"{name} {degrees[-1]}" for name, degrees in policies.items())
+            line = f"{component} has {self.in_force[component][-1]}: {wishes}"
+            if self._shown.get(component) != line:
+                self._shown[component] = line
+                say(f"{self._time:.1f} s  {line}")
+
+    def summary(self) -> None:
+        """Print which degrees each policy wanted over the run."""
+        rows = [
+            {"component": component, "in force": _range(self.in_force[component])}
+            | {name: _range(degrees) for name, degrees in policies.items()}
+            for component, policies in self.wanted.items()
+        ]
+        if rows:
+            print_table(error_console(), rows_table(rows))
+        else:
+            error_console().print("the run was too short: no policy has looked at it")
+
+
+def _range(degrees: list[int]) -> str:
+    """Say between what degrees were, and their mean.
+
+    >>> _range([1, 1, 4]), _range([2, 2])
+    ('1-4 (2.0)', '2')
+    """
+    low, high = min(degrees), max(degrees)
+    return str(low) if low == high else f"{low}-{high} ({fmean(degrees):.1f})"
 
 
 def show_history(path: Path, everything: bool) -> None:

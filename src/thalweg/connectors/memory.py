@@ -73,6 +73,7 @@ class CallSink(Shared, BlockBolt):
     """Calls a function with each tuple."""
 
     pure_python = True
+    by_tuple = True
 
     def __init__(self, function: Callable[[Any], object]) -> None:
         self.function = function

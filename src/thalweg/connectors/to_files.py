@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -16,6 +17,8 @@ from thalweg.errors import UsageError, explain
 
 class ToFiles(BlockBolt):
     """Writes what it gets to one file per task."""
+
+    fixed_degree: ClassVar[bool] = True
 
     def __init__(self, path: str, format_: FileFormat, overwrite: bool) -> None:
         self.path = path

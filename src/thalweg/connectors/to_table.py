@@ -65,6 +65,7 @@ class TableSink(BlockBolt):
     """
 
     at_places: ClassVar[bool] = True
+    fixed_degree: ClassVar[bool] = True
 
     def __init__(self, location: Location) -> None:
         self._location = location

@@ -14,7 +14,16 @@ import numpy as np
 
 from thalweg.clock import seconds
 from thalweg.control.adopting import Adopter
-from thalweg.control.links import KeyBytes, KeyWeights, Link, Observed, Pairs, key_weights
+from thalweg.control.keygraph import fitted
+from thalweg.control.links import (
+    KeyBytes,
+    KeyWeights,
+    Link,
+    Observed,
+    Pairs,
+    key_weights,
+    number_of_places,
+)
 from thalweg.control.locality import LEAST_RATE, NoChange, Reroute, decide, next_rate
 from thalweg.control.measures import Outlook
 from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
@@ -80,6 +89,9 @@ class Learner:
         self._adopter: Adopter | None = None
         #: The last decision; None before there was one.
         self.last: Reroute | NoChange | None = None
+        #: The pairs that the tables in force were made of, and the last batch.
+        self._decided: Pairs = {}
+        self._seen: Seen | None = None
 
     @property
     def sampling(self) -> float:
@@ -102,6 +114,24 @@ class Learner:
             return self._adopt(seen, tables)
         return None
 
+    def replanned(self, tables: Tables) -> Rerouting | None:
+        """Bring keys together in tables of another size; None where too little was seen."""
+        deciding, seen = self._settings.deciding, self._seen
+        if seen is None or deciding.tree is not None or number_of_places(tables) < 2:
+            return None
+        observed = self._observed(seen)
+        known = self._merged([self._decided, observed.fit, observed.held_out])
+        pairs = {
+            link: counts
+            for link, counts in known.items()
+            if link.reader in tables and (link.from_source or link.sender in tables)
+        }
+        if sum(counts.total for counts in pairs.values()) < deciding.evidence:
+            return None
+        made = fitted(pairs, replace(observed, fit=pairs), tables, deciding)
+        self._adopter = Adopter.since(pairs, made, deciding.alpha_adopt)
+        return self._rerouting(made, seen, key_weights(pairs), "keys that occur together stay so")
+
     # --- what was seen -------------------------------------------------------------------------
 
     def _clear(self) -> None:
@@ -114,6 +144,7 @@ class Learner:
     def _note(self, seen: Seen) -> None:
         if self._begun is None:
             self._begun = seen.clock
+        self._seen = seen
         if not seen.pairs:
             return
         pairs = {Link(*ends): counts for ends, counts in seen.pairs.items()}
@@ -156,6 +187,7 @@ class Learner:
         all_pairs = self._merged([observed.fit, observed.held_out])
         heat = key_weights(all_pairs)
         self._adopter = Adopter.since(all_pairs, self.last.tables, deciding.alpha_adopt)
+        self._decided = all_pairs
         self._clear()
         self._begun = self._adopted = seen.clock
         self._rate = max(self._rate / 2, LEAST_RATE)  # tuples will take less work to count within

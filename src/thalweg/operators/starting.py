@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -44,7 +45,18 @@ def starter(start: Any, where: str) -> Callable[[], Any]:
                 hint=f"give {type(start).__name__} itself, or a lambda, instead of an object",
             )
         )
-    return lambda: start
+    return Always(start)
+
+
+@dataclass(frozen=True)
+class Always:
+    """Gives the same value to all, which cannot change."""
+
+    value: Any
+
+    def __call__(self) -> Any:
+        """Give it."""
+        return self.value
 
 
 def _is_immutable(value: Any) -> bool:

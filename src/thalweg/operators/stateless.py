@@ -25,6 +25,7 @@ class FunctionBolt(Shared, BlockBolt):
     """A bolt around one function of the user's; errors name that function."""
 
     pure_python = True
+    by_tuple = True
 
     def __init__(self, call: Call, outputs: Fields) -> None:
         self.call = call
@@ -41,22 +42,24 @@ class FunctionBolt(Shared, BlockBolt):
         rows = np.arange(batch.num_rows, dtype=np.int64)
         return results, np.delete(rows, refused) if refused else rows
 
-    def _send_results(self, results: list[Any], parents: Rows) -> None:
+    def _send_results(self, results: list[Any], parents: Callable[[], Rows]) -> None:
         """Send what the function gave; a result of another shape refuses its tuple alone."""
         names = self.outputs.names
         try:
             columns = unpack(results, names)
         except SchemaError:
+            stem = parents()
             found: dict[int, SchemaError] = {}
-            for result, parent in zip(results, parents.tolist(), strict=True):
+            for result, parent in zip(results, stem.tolist(), strict=True):
                 try:
                     unpack([result], names)
                 except SchemaError as error:
                     found.setdefault(parent, error)
             for parent in sorted(found):
                 self.context.refuse(parent, found[parent])
-            kept = np.flatnonzero(~np.isin(parents, list(found)))
-            columns, parents = unpack([results[i] for i in kept], names), parents[kept]
+            kept = np.flatnonzero(~np.isin(stem, list(found)))
+            self.send(unpack([results[i] for i in kept], names), stem[kept])
+            return
         self.send(columns, parents)
 
 
@@ -74,7 +77,8 @@ class Map(_Results):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Call the function on each row."""
-        self._send_results(*self._over(batch))
+        results, rows = self._over(batch)
+        self._send_results(results, lambda: rows)
 
 
 class FlatMap(_Results):
@@ -85,8 +89,9 @@ class FlatMap(_Results):
         lists, rows = self._over(batch)
         if set(map(type, lists)) != {list}:
             lists, rows = self._listed(lists, rows)
-        parents = np.repeat(rows, np.fromiter(map(len, lists), np.int64, len(lists)))
-        self._send_results(list(chain.from_iterable(lists)), parents)
+        results = list(chain.from_iterable(lists))
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        self._send_results(results, lambda: np.repeat(rows, lengths))
 
     def _listed(self, results: list[Any], rows: Rows) -> tuple[list[list[Any]], Rows]:
         """Run through generators and the like; one that raises refuses its tuple."""

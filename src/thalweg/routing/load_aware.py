@@ -256,12 +256,19 @@ class Scheduler:
 
     def take_back(self, tasks: Places, hashes: Hashes) -> None:
         """Forget tuples that were sent and not executed: they will be sent again."""
+        self._count(tasks, hashes, -1)
+
+    def put(self, tasks: Places, hashes: Hashes) -> None:
+        """Take note of tuples that somebody else has sent, or left where they were."""
+        self._count(tasks, hashes, 1)
+
+    def _count(self, tasks: Places, hashes: Hashes, sign: int) -> None:
         values, rows = np.unique(hashes, return_inverse=True)
         costs = self._costs(values)[tasks, rows] if self._reported else np.zeros(len(tasks))
         sums = np.bincount(tasks, costs, self.tasks)
         for task, count in enumerate(np.bincount(tasks, minlength=self.tasks).tolist()):
-            self._known[task].sent -= count
-            self._known[task].seconds -= float(sums[task])
+            self._known[task].sent += sign * count
+            self._known[task].seconds += sign * float(sums[task])
 
     def _begin_turn(self) -> None:
         self._turn += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.refusals import Refusals
 from thalweg.runtimes.tasks import BoltTask, Task
 from thalweg.schemas import Shape, column_rows
+from thalweg.sketches.costs import Floats
 from thalweg.topology import Component
 from thalweg.validation import unknown
 
@@ -101,7 +102,11 @@ class BlockBoltTask(Task):
         return taken
 
     def _emit(
-        self, batch: pa.RecordBatch, *, stream: str = DEFAULT_STREAM, parents: Rows | None = None
+        self,
+        batch: pa.RecordBatch,
+        *,
+        stream: str = DEFAULT_STREAM,
+        parents: Rows | Callable[[], Rows] | None = None,
     ) -> None:
         shapes = self.context.shapes
         if stream not in shapes:
@@ -110,6 +115,8 @@ class BlockBoltTask(Task):
         lists = self._known_lists(batch)
         if self._made is None or self._made[0] != stream or self._made[1] is not batch:
             batch = shapes[stream].conform(batch)
+        if callable(parents):
+            parents = parents() if self._lineage else None
         if parents is not None and len(parents) != batch.num_rows:
             text = explain("parents", expected=f"{batch.num_rows} rows", got=f"{len(parents)}")
             raise ThalwegError(text)
@@ -118,11 +125,17 @@ class BlockBoltTask(Task):
             rows = self._parents(batch, parents)
             self._emitted.append(Emission(stream, batch, rows, whole, lists=lists))
 
-    def _send(self, columns: Sequence[Any], parents: Rows, stream: str = DEFAULT_STREAM) -> None:
+    def _send(
+        self,
+        columns: Sequence[Any],
+        parents: Rows | Callable[[], Rows],
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
         """Send columns; a row that does not fit refuses the tuple that it stems from, alone."""
         try:
             self._emit(self._make_batch(columns, stream), stream=stream, parents=parents)
         except SchemaError:
+            parents = parents() if callable(parents) else parents
             kept = self._refuse_misfits(columns, parents, self.context.shapes[stream])
             rest = [column_rows(column, kept) for column in columns]
             self._emit(self._make_batch(rest, stream), stream=stream, parents=parents[kept])
@@ -143,6 +156,8 @@ class BlockBoltTask(Task):
     def _known_lists(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
         """Find the Python values of a batch: it was made of them, or its columns passed through."""
         block = self._block
+        if block is not None and batch is block.batch:
+            return block.lists
         known = dict(self._made[2]) if self._made and self._made[1] is batch else {}
         if block is not None and block.lists and batch.num_rows == len(block):
             for name in set(batch.schema.names) & block.lists.keys() - known.keys():
@@ -195,6 +210,13 @@ def _same_memory(a: pa.Array, b: pa.Array) -> bool:
 
 
 AnyBoltTask = BoltTask | BlockBoltTask
+
+
+def seconds_of(task: object, part: Block, took: float) -> Floats:
+    """Say what each tuple of a part took; a vectorised bolt takes the same time for all of them."""
+    if isinstance(task, BoltTask) and len(task.seconds) == len(part):
+        return np.array(task.seconds)
+    return np.full(len(part), took / len(part))
 
 
 def make_bolt_task(component: Component, context: TaskContext, refusals: Refusals) -> AnyBoltTask:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from thalweg.acking import Roots
-from thalweg.blocks import Block, Origin, Rows, merge
+from thalweg.blocks import Block, Origin, Rows, merge, same
 from thalweg.components import TaskContext
 from thalweg.groupings import LocalOrShuffle
 from thalweg.ordering import rejoin
@@ -37,9 +37,9 @@ def output_block(
     """Make the block of an emission; its rows stem from rows of the part that was processed."""
     origin, parents = Origin(component.name, emission.stream, task), emission.parents
     if parents is None:  # nobody needs to know: let all stem from the last row
-        rows = (emission.batch.num_rows,)
-        serials = np.broadcast_to(part.serials[-1], rows)
-        last = np.broadcast_to(np.int64(len(part) - 1), rows)
+        rows = emission.batch.num_rows
+        serials = same(part.serials[-1:], rows)
+        last = same(np.array([len(part) - 1], dtype=np.int64), rows)
         return Block(emission.batch, origin, serials, last, None, emission.targets, emission.lists)
     positions = parents if part.positions is None else part.positions[parents]
     return Block(

@@ -25,10 +25,10 @@ from thalweg.hashing import KEY_GROUPS
 from thalweg.metrics import Counter, LatencySketch, Snapshot
 from thalweg.ordering import Arrival, interleave, ordered, traced
 from thalweg.routing.load_router import LoadRouter
-from thalweg.runtimes.block_tasks import AnyBoltTask
+from thalweg.runtimes.block_tasks import AnyBoltTask, seconds_of
 from thalweg.runtimes.following import close_all, joined, last_bolts, output_block, read_tables
 from thalweg.runtimes.inline_rerouting import Learning, Pairs
-from thalweg.runtimes.inline_routing import Owners, make_edges, seconds_of
+from thalweg.runtimes.inline_routing import Owners, make_edges
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask

@@ -8,21 +8,17 @@ from itertools import islice
 
 import numpy as np
 
-from thalweg.blocks import Block
 from thalweg.control.links import GUESSED_KEY_BYTES
 from thalweg.control.rerouting import Cost, Rerouting, Tables
 from thalweg.errors import UsageError, explain
-from thalweg.groupings import LoadAware
 from thalweg.hashing import Hashes, hash_key
 from thalweg.keys import Key
 from thalweg.migration.plan import Held, Plan, plan_moves
-from thalweg.routing.load_router import LoadRouter
-from thalweg.routing.routers import KeyRouter, Router, make_router
+from thalweg.routing.load_router import balanced_router
+from thalweg.routing.routers import KeyRouter, Router
 from thalweg.routing.table import RoutingTable, check_places
 from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.pairing import has_movable_keys
-from thalweg.runtimes.tasks import BoltTask
-from thalweg.sketches.costs import Floats
 from thalweg.state import MemoryState
 from thalweg.topology import Component, Input, Topology
 
@@ -57,17 +53,8 @@ def make_edges(topology: Topology, key_groups: int) -> Edges:
 
 def _edge(reader: Component, input_: Input, key_groups: int) -> Edge:
     table = RoutingTable.even(reader.degree, key_groups)
-    router: Router = make_router(input_.grouping, table)
-    if isinstance(input_.grouping, LoadAware) and reader.degree > 1:
-        router = LoadRouter(reader.degree)
+    router = balanced_router(input_.grouping, table)
     return Edge(reader, reader.inputs.index(input_), input_, router)
-
-
-def seconds_of(task: AnyBoltTask, part: Block, took: float) -> Floats:
-    """Say what each tuple of a part took; a vectorised bolt takes the same time for all of them."""
-    if isinstance(task, BoltTask) and len(task.seconds) == len(part):
-        return np.array(task.seconds)
-    return np.full(len(part), took / len(part))
 
 
 class Owners:

@@ -35,7 +35,8 @@ def needed(retained: Iterable[Manifest]) -> set[str]:
         names.update(ref.name for ref in runs)
         names.update(ref.only.tables.name for ref in runs if ref.only)
         names.update(ref.name for ref in manifest.staged)
-        names.update({manifest.tables.name} if manifest.tables else ())
+        own = (manifest.tables, manifest.arrangements)
+        names.update(ref.name for ref in own if ref is not None)
     return names
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from thalweg.errors import StateError, explain
 from thalweg.hashing import KEY_GROUPS
+from thalweg.statelog.arrangements import ArrangementsRef
 from thalweg.statelog.location import Location, MissingObject
 from thalweg.statelog.objects import checksum_of
 from thalweg.statelog.runs import RunRef
@@ -71,6 +72,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     key_groups: int = KEY_GROUPS
     #: Which keys have a place of their own; nothing where none has.
     tables: TablesRef | None = None
+    #: Degrees and tables that were changed while the local runtime ran; nothing where none was.
+    arrangements: ArrangementsRef | None = None
     #: The runs of each place, oldest first.
     runs: list[list[RunRef]]
     #: How far each source is committed.

@@ -28,15 +28,20 @@ class Request(msgspec.Struct, frozen=True):
     reroute: Literal["if it pays", "always"] | None = None
     #: Names the request, for its answer.
     id: str = ""
+    #: Other numbers of tasks, by component; only the local runtime can do so.
+    degrees: dict[str, int] | None = None
 
     def __post_init__(self) -> None:
         if self.places is not None and self.places < 1:
             raise UsageError(explain("places", expected="at least 1", got=str(self.places)))
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True):
+    """What came of a request; not ``ok`` where it was refused."""
+
     id: str
     text: str
+    ok: bool = True
 
 
 class Requests:
@@ -66,18 +71,18 @@ class Requests:
             text = explain(f"request {_NAME!r} at {self._location}", got=str(error))
             raise StateError(text) from error
 
-    def answer(self, request: Request, text: str) -> None:
+    def answer(self, request: Request, text: str, ok: bool = True) -> None:
         """Say what came of a request."""
-        self._location.write(_ANSWER, msgspec.json.encode(_Answer(request.id, text)))
+        self._location.write(_ANSWER, msgspec.json.encode(Answer(request.id, text, ok)))
 
-    def answer_to(self, request: Request) -> str | None:
+    def answer_to(self, request: Request) -> Answer | None:
         """Give what came of a request, once it is known."""
         try:
             data = self._location.read(_ANSWER).to_pybytes()
-            found = msgspec.json.decode(data, type=_Answer)
+            found = msgspec.json.decode(data, type=Answer)
         except (MissingObject, msgspec.MsgspecError):
             return None
-        return found.text if found.id == request.id else None
+        return found if found.id == request.id else None
 
     def wait_to_be_taken(self) -> bool:
         """Say whether a request has not been taken yet."""

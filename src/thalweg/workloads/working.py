@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from thalweg.builder import TopologyBuilder
-from thalweg.components import Bolt, Spout, TaskContext
+from thalweg.components import Bolt, Kind, Spout, TaskContext
 from thalweg.connectors.profiles import Profile
+from thalweg.groupings import Fields
 from thalweg.topology import Topology
 from thalweg.workloads.stages import Law, Stage, Staged
 
@@ -53,7 +54,8 @@ def working(
     builder.add_spout(topology.source, source)
     for stage in topology:
         degree = {**topology.minimal, **(degrees or {})}[stage.name]
-        body = Work(_Ways(topology, stage.name), stage, pace or Pace())
+        kind = Counted if isinstance(stage.grouping, Fields) else Work
+        body = kind(_Ways(topology, stage.name), stage, pace or Pace())
         reads = builder.add_bolt(stage.name, body, degree=degree)
         for each in stage.reads:
             reads.grouping(each.sender, stage.grouping, stage.name)
@@ -127,6 +129,21 @@ class Work(Bolt):
             self.context.clock.sleep(seconds)
         for stream in self._ways.of(t.number):
             self.emit(t.number, t.value, stream=stream)
+
+
+class Counted(Work):
+    """A stage whose tuples are grouped by fields: it also counts each value, in its state."""
+
+    kind = Kind.KEYED
+
+    def __init__(self, ways: _Ways, stage: Stage, pace: Pace) -> None:
+        super().__init__(ways, stage, pace)
+        self.table = stage.name
+
+    def process(self, t: Any) -> None:
+        """Count, and work on one tuple."""
+        self.state.put(t.value, self.state.get(t.value, 0) + 1)
+        super().process(t)
 
 
 def _burn(seconds: float) -> None:

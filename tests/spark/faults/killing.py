@@ -34,7 +34,7 @@ def failures(job: Job) -> set[str]:
     return {path.name for path in Path(job.folder, "failpoints").iterdir() if ":" in path.name}
 
 
-def start(job: Job, *launcher: str) -> int:
+def start(job: Job) -> int:
     """Run the program in a process of its own until it ends; gives its exit code."""
     folder = Path(job.folder)
     failpoints = str(folder / "failpoints")
@@ -44,7 +44,7 @@ def start(job: Job, *launcher: str) -> int:
     if job.frame:
         write_input(job)
     program = str(Path(__file__).with_name("program.py"))
-    command = [*(launcher or [sys.executable]), program, "job.json"]
+    command = [sys.executable, program, "job.json"]
     here = {"PYSPARK_PYTHON": sys.executable, "TMPDIR": str(folder), "SPARK_SUBMIT_OPTS": job.java}
     env = {**os.environ, "THALWEG_FAILPOINTS": failpoints, **here}
     with open(folder / "log", "ab") as log:

@@ -14,6 +14,11 @@ from thalweg.statelog import Location, Manifests
 POINTS = ["stage 0", "stage 1", "stage 2", "after objects", "during catch-up"]
 
 
+def test_a_run_that_nobody_disturbs_comes_to_what_is_expected(tmp_path: Path) -> None:
+    job = Job(folder=str(tmp_path), rows=120, batch=30)
+    check(job, run(job, spark_session()))
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_a_task_that_fails_is_run_again_with_its_whole_batch(point: str, failing: Path) -> None:
     job = Job(folder=str(failing), rows=180, batch=30)

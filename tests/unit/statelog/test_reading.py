@@ -64,6 +64,8 @@ class History:
     number: int = 0
     runs: list[list[RunRef]] = field(default_factory=lambda: [[], []])
     model: dict[Any, Any] = field(default_factory=dict)
+    #: Merges so far: no two runs have one name.
+    merges: int = 0
 
     def owner(self, hashes: Any) -> Any:
         return RoutingTable.even(self.degree).places_of(hashes) % self.places
@@ -91,7 +93,8 @@ class History:
         for at, merge in plan_all(self.runs, CompactionLimits(max_runs=1)):
             if at == place % self.places:
                 trim = Trim(owns={"count": self.version().owners.at_place("count", at)})
-                name = f"runs/{self.number:012}-{at}-{len(merge.refs)}-merged-{self.places}"
+                self.merges += 1
+                name = f"runs/{self.number:012}-{at}-merged-{self.merges}"
                 new = compact(self.location, Runs(), merge, name, trim)
                 self.runs[at] = replaced(self.runs[at], merge, new)
 

@@ -82,8 +82,8 @@ class Autoscale:
     """Scales before it congests.
 
     ``literal`` follows the document where it was corrected: the trend of the capacity is a
-    covariance, and what a component passes on is bounded by its present capacity times Delta, which
-    is no bound at all.
+    covariance, what a component passes on is bounded by its present capacity times Delta, which
+    is no bound at all, and only the children of a congested component hear of it, not theirs.
     """
 
     #: Whether parents have a say: by what they will send, by what is done to them, or not at all.
@@ -98,20 +98,21 @@ class Autoscale:
 
     def decide(self, view: View) -> tuple[Decision, ...]:
         """Estimate every component from the sources to the sinks."""
-        outputs, critical = source_outputs(view), set[str]()
+        outputs, felt = source_outputs(view), set[str]()
         decisions = []
         for node in view.scalable:
             found = self.estimate(view, node)
             if isinstance(found, str):
                 decisions.append(kept(view, node, found))
                 continue
-            if self.consistency == "gal" and critical.intersection(node.parents):
+            local = found
+            if self.consistency == "gal" and felt.intersection(node.parents):
                 upstream = from_parents(node, outputs)
                 found = replace(found, received=combined(self.combine, found.received, upstream))
             decisions.append(self._decided(node, found))
             outputs |= passed_on(view, node, self._processed(view, found, decisions[-1].degree))
-            if found.state(self.low, self.high) is State.CRITICAL:
-                critical.add(node.name)
+            if found.state(self.low, self.high) is State.CRITICAL or self._passes(local, found):
+                felt.add(node.name)
         return straightened(view, decisions) if self.consistency == "straight" else tuple(decisions)
 
     def estimate(self, view: View, node: Node) -> Activity | str:
@@ -147,6 +148,10 @@ class Autoscale:
         )
         numbers = {"level": found.level, "input": found.input, "capacity": found.capacity}
         return Decision(node.name, node.bounded(degree), found.degree, reason, numbers)
+
+    def _passes(self, local: Activity, found: Activity) -> bool:
+        """Say whether a component passes on what its parents' congestion does to it."""
+        return not self.literal and local.received != found.received
 
     def _processed(self, view: View, found: Activity, degree: int) -> float:
         """Estimate what is processed (EstimProcessed)."""

@@ -6,6 +6,7 @@ little to do.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -64,10 +65,10 @@ def _parts(
     view: View, node: Node, samples: Sequence[Sample], rate: float, changed: bool
 ) -> Iterator[float]:
     """Give the part of what was possible that was done, in periods with or without a change."""
-    times = [change.time for change in view.changes if change.component == node.name]
+    times = sorted(change.time for change in view.changes if change.component == node.name)
     for before, sample in pairwise(samples):
         could = rate * sample.degree * view.period
-        rested = any(before.time <= time < sample.time for time in times)
+        rested = bisect_left(times, before.time) < bisect_left(times, sample.time)
         # In a period with a change enough tuples have come to wait by its end, if it took long.
         waited = sample.pending if rested else min(before.pending, sample.pending)
         if rested is changed and waited > _SATURATED * could:

@@ -53,12 +53,18 @@ class Mean(msgspec.Struct, frozen=True):
         return Mean(self.value + (reward - self.value) / count, count)
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, tag_field="kind", tag="thalweg scaling table 1"):
     """What was learnt: the mean reward of every degree that was seen, by component and band."""
 
     #: Each band ends at this many times the rate at which it begins.
     growth: float = 1.25
     rewards: Mapping[str, Mapping[int, Mapping[int, Mean]]] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        by_band = [degrees for bands in self.rewards.values() for degrees in bands.values()]
+        if not self.growth > 1 or any(not d or min(d) < 1 for d in by_band):
+            # Read by msgspec, which adds where it was found.
+            raise ValueError("expected a growth above 1, and degrees from 1 in every band")  # noqa: EM101 (as above)
 
     def band(self, rate: float) -> int:
         """Give the number of the band of a rate in tuples per second.
@@ -88,7 +94,7 @@ class Table(msgspec.Struct, frozen=True):
             return msgspec.json.decode(path.read_bytes(), type=cls)
         except (OSError, msgspec.MsgspecError) as error:
             subject = f"scaling table {str(path)!r}"
-            hint = "train it first, or name the right file"
+            hint = "make it with thalweg train"
             raise UsageError(explain(subject, "", "a table", str(error), hint)) from error
 
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from thalweg.metrics import Counter
+from thalweg.runtimes.local.building import Built
 from thalweg.runtimes.local.overflow import WaitingRows
 from thalweg.runtimes.local.settings import Settings
+from thalweg.runtimes.local.shedding import Shedder
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 
 # Bytes of a block beyond which it gains nothing by being larger: it would only leave the caches.
 _LARGE = 1 << 20
+# The same where all readers are in processes: crossing takes time, and they cut blocks themselves.
+_AWAY = 8 << 20
+# Bytes that a tuple takes in Python: objects, entries in lists, what is made of them.
+_PYTHON_TUPLE = 160
+# Rows that a source is always asked for, however many tuples become of each.
+_LEAST = 64
 #: Called with tuples that were dropped: their spout and their ids.
 Refused = Callable[[AnySpoutTask, list[Any]], None]
 
@@ -25,14 +32,15 @@ class Asking:
         self,
         spouts: Sequence[AnySpoutTask],
         settings: Settings,
-        counters: Mapping[str, Sequence[Counter]],
+        built: Built,
         refused: Refused,
     ) -> None:
-        self._settings, self._refused = settings, refused
-        self._counters = {task: counters[task.component.name][0] for task in spouts}
+        self._settings, self._built, self._refused = settings, built, refused
+        self._counters = {task: built.counters[task.component.name][0] for task in spouts}
         #: Rows that each source is asked for, and whether the last one had them.
         self._limits = dict.fromkeys(spouts, settings.block_rows)
         self.full = False
+        self.shedder = Shedder(settings.seed)
         self._closed = False
         self._queues = {
             task: WaitingRows(task.component.name, policy, settings.queue_rows)
@@ -63,7 +71,16 @@ class Asking:
     def take(self, task: AnySpoutTask) -> list[Emission]:
         """Give what waits of a source, or else ask it."""
         queue = self._queues.get(task)
-        return self._ask(task) if queue is None else [queue.take(self._limits[task])]
+        given = self._ask(task) if queue is None else [queue.take(self._limits[task])]
+        return [self._shed(task, each) for each in given] if self.shedder.share else given
+
+    def _shed(self, task: AnySpoutTask, emission: Emission) -> Emission:
+        """Let some rows go."""
+        stays, gone, ids = self.shedder.split(emission)
+        self._counters[task].dropped += gone
+        if ids:
+            self._refused(task, ids)
+        return stays
 
     def receive(self) -> bool:
         """Ask the sources that cannot be slowed; True if something came."""
@@ -95,10 +112,21 @@ class Asking:
         emissions = task.pull(limit)
         self._counters[task].busy += time.perf_counter() - begin
         self.full = sum(emission.batch.num_rows for emission in emissions) >= limit
-        most = max(settings.most_block_rows, settings.block_rows)
-        small = sum(emission.batch.nbytes for emission in emissions) <= _LARGE / 2
         if not self.full:
             self._limits[task] = settings.block_rows
-        elif small:
-            self._limits[task] = min(2 * limit, most)
+        elif sum(emission.batch.nbytes for emission in emissions) <= self._large(task) / 2:
+            self._limits[task] = min(2 * limit, self._most())
         return emissions
+
+    def _large(self, task: AnySpoutTask) -> int:
+        """Give the bytes of a source's blocks beyond which they gain nothing by being larger."""
+        links = [
+            link for each in self._built.sources[task.component.name].values() for link in each
+        ]
+        return _AWAY if all(link.reader.away for link in links) else _LARGE
+
+    def _most(self) -> int:
+        """Give the rows to ask for at most: what Python makes of them should stay in the caches."""
+        most = max(self._settings.most_block_rows, self._settings.block_rows)
+        wide = self._built.wide()
+        return min(most, max(_LEAST, int(_LARGE / _PYTHON_TUPLE / wide))) if wide else most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thalweg.components import Kind
@@ -9,10 +10,13 @@ from thalweg.errors import StateError, explain
 from thalweg.events import Noticed
 from thalweg.execution import Run
 from thalweg.groupings import Fields
+from thalweg.runtimes.local.arranging import Arranging, asked_by
 from thalweg.runtimes.local.planning import resolved
+from thalweg.runtimes.local.rescaling import fixed
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.marks import changes, marks_of
 from thalweg.runtimes.segments import Entry, SegmentLog
+from thalweg.statelog.arrangements import Arrangement, Asked, load_arrangements
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import LOG, RUNTIME, ComponentMark, Manifest, Manifests
 from thalweg.topology import Component, Topology
@@ -32,6 +36,9 @@ class Begun:
     log: SegmentLog
     #: Entries of the log that no snapshot holds.
     entries: list[Entry]
+    #: Degrees and tables that the snapshot has, and those that the run begins with.
+    arranged: Mapping[str, Arrangement]
+    arranging: Arranging
 
 
 def state_at(settings: Settings) -> Location:
@@ -50,7 +57,29 @@ def begin(settings: Settings, topology: Topology, run: Run) -> Begun:
     else:
         _check(location, last, topology, run)
     log = SegmentLog(location)
-    return Begun(location, last, log, log.after(last.inputs.get(LOG, 0)))
+    entries = log.after(last.inputs.get(LOG, 0))
+    arranged, asked = load_arrangements(location, last.arrangements), asked_by(settings, topology)
+    kept = _kept(arranged, asked, topology, run)
+    arranging = Arranging(asked, kept, last.epoch)
+    return Begun(location, last, log, entries, arranged, arranging)
+
+
+def _kept(
+    arranged: Mapping[str, Arrangement], asked: Mapping[str, Asked], topology: Topology, run: Run
+) -> dict[str, Arrangement]:
+    """Choose what to begin with; where something else is asked for than before, that counts."""
+    kept = {}
+    for component in topology:
+        found = arranged.get(component.name)
+        if found is None:
+            continue
+        if found.asked == asked.get(component.name) and not fixed(component):
+            kept[component.name] = found
+            text = f"{component.name!r} begins with degree {found.degree}, as it had come to"
+        else:
+            text = f"{component.name!r} begins as it is asked for; it had come to {found.degree}"
+        run.listen(Noticed(text))
+    return kept
 
 
 def _first(settings: Settings, topology: Topology) -> Manifest:

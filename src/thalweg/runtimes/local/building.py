@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from thalweg.clock import SystemClock
 from thalweg.execution import Run
+from thalweg.groupings import LoadAware
 from thalweg.metrics import ComponentMetrics, Counter
-from thalweg.routing.routers import KeyRouter, make_router
+from thalweg.routing.load_router import balanced_router
+from thalweg.routing.routers import KeyRouter
 from thalweg.routing.table import RoutingTable
+from thalweg.runtimes.local.arranging import Arranging
 from thalweg.runtimes.local.isolation import AnyTask, remote_task
 from thalweg.runtimes.local.links import Link, Streams, Wiring
 from thalweg.runtimes.local.operators import Operator
@@ -40,6 +43,7 @@ class Built:
     topology: Topology
     operators: list[Operator]
     meter: Meter
+    arranging: Arranging
     spouts: dict[str, list[AnySpoutTask]] = field(default_factory=dict)
     bolts: dict[str, list[AnyTask]] = field(default_factory=dict)
     #: By spout and stream.
@@ -71,6 +75,12 @@ class Built:
         for component in reversed(self.topology.components):
             yield from (self.spouts if component.is_spout else self.bolts)[component.name]
 
+    def wide(self) -> float:
+        """Say how many tuples Python makes of one of a source, where these are most."""
+        bodies = ((o.index, o.component.body) for o in self.operators if not o.away)
+        found = [self.meter.read(i) for i, body in bodies if getattr(body, "by_tuple", False)]
+        return max((seen.flow * max(1.0, seen.selectivity) for seen in found), default=0.0)
+
     def metrics(self, choices: Mapping[str, int]) -> tuple[ComponentMetrics, ...]:
         """Give the counts of all components, and how often workers chose each of them."""
         found = {c.name: _sum(c, self.counters[c.name]) for c in self.topology}
@@ -101,13 +111,22 @@ def task_maker(settings: Settings, topology: Topology, run: Run) -> TaskMaker:
     )
 
 
-def build(settings: Settings, topology: Topology, run: Run, wiring: Wiring) -> Built:
-    """Make tasks and operators, and link them."""
-    topology = resolved(settings, topology)
+def build(
+    settings: Settings,
+    topology: Topology,
+    run: Run,
+    wiring: Wiring,
+    arranging: Arranging | None = None,
+) -> Built:
+    """Make tasks and operators, and link them; degrees and tables may be those of earlier runs."""
+    arranging = arranging or Arranging()
+    free = {component.name for component in topology if component.options.degree is None}
+    topology = resolved(settings, topology, arranging.begun)
     maker = task_maker(settings, topology, run)
     meter = Meter(len(topology.components), settings.scheduling, SystemClock())
-    built = Built(maker, settings, topology, [], meter)
-    facts = plan(settings, topology, elastic=run.steering is not None)
+    built = Built(maker, settings, topology, [], meter, arranging)
+    elastic = run.steering is not None or settings.scaling is not None
+    facts = plan(settings, topology, elastic, free)
     wiring.flights.gates = sum(fact.gate for fact in facts.values())
     for component in topology:
         name = component.name
@@ -122,6 +141,8 @@ def build(settings: Settings, topology: Topology, run: Run, wiring: Wiring) -> B
         built.counters[name], built.bolts[name] = counters, tasks
         operator = Operator(component, tasks, worklist, counters, wiring, facts[name])
         operator.index = len(built.operators)
+        if operator.pooled and name in arranging.begun:
+            operator.limit = min(operator.limit, arranging.begun[name].degree)
         built.operators.append(operator)
     _link(built, settings)
     return built
@@ -175,16 +196,18 @@ def _worklist(settings: Settings, facts: Facts) -> Worklist[Item]:
 
 
 def _link(built: Built, settings: Settings) -> None:
-    tables = first_tables(settings, built.topology)
+    tables = first_tables(settings, built.topology, built.arranging.begun)
     for operator in built.operators:
         component = operator.component
+        loads = any(isinstance(input_.grouping, LoadAware) for input_ in component.inputs)
+        operator.osg = settings.osg if loads and not operator.pooled else None
         table = tables.get(component.name)
         if table is None:
             table = RoutingTable.even(component.degree, settings.key_groups)
         for at, input_ in enumerate(operator.component.inputs):
             link = Link(operator, at, input_)
             operator.inputs.append(link)
-            operator.routers.append(make_router(input_.grouping, table))
+            operator.routers.append(balanced_router(input_.grouping, table, operator.osg))
             sender = built.sources.get(input_.component)
             streams = sender if sender is not None else built.operator(input_.component).streams
             streams[input_.stream].append(link)

@@ -7,7 +7,7 @@ durable beside the run (see :mod:`thalweg.runtimes.local.committing`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from thalweg.runtimes.local.replaying import Replaying
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
+from thalweg.statelog.arrangements import Arrangement
 from thalweg.statelog.manifests import ENDED, RUNTIME
 from thalweg.statelog.parts import hashes_of, milliseconds
 from thalweg.statelog.reading import Version
@@ -84,6 +85,8 @@ class Checkpoint:
         self._sources = Replaying(begun, spouts, self._clock, run.stop)
         self._committer.committed = self._sources.committed
         self._next = 0.0
+        #: The degrees and tables of the last snapshot.
+        self._arranged = begun.arranged
 
     # --- beginning ---------------------------------------------------------------------------
 
@@ -156,10 +159,24 @@ class Checkpoint:
         notes: dict[str, Any] = {RUNTIME: LOCAL, **self._sources.notes()}
         if ended or self._had_ended:
             notes[ENDED] = True
-        taken = Taken(now, self._parts(now), self._sources.inputs(), notes, tuple(self._sinks()))
+        taken = Taken(
+            now,
+            self._parts(now),
+            self._sources.inputs(),
+            notes,
+            self._built.arranging.epoch,
+            self._newly_arranged(),
+            tuple(self._sinks()),
+        )
         same = taken.inputs == last.inputs and taken.notes == last.notes
-        if taken.parts or taken.sinks or not same:
+        if taken.parts or taken.sinks or taken.arranged is not None or not same:
             self._committer.begin(taken)
+
+    def _newly_arranged(self) -> Mapping[str, Arrangement] | None:
+        """Give the degrees and tables that were changed, if they are others than before."""
+        built, before = self._built, self._arranged
+        self._arranged = built.arranging.now(built.operators, built.tables)
+        return None if self._arranged == before else self._arranged
 
     def _parts(self, now: float) -> dict[str, list[Changes | pa.RecordBatch]]:
         found: dict[str, list[Changes | pa.RecordBatch]] = {}

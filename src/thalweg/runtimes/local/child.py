@@ -34,6 +34,7 @@ from thalweg.runtimes.local.crossing import (
     write,
 )
 from thalweg.runtimes.local.handing import Wanted, census
+from thalweg.runtimes.local.pieces import in_pieces, together
 from thalweg.runtimes.local.pruning import without_unread
 from thalweg.runtimes.making import TaskMaker, make_shapes
 from thalweg.runtimes.outputs import Emission
@@ -100,6 +101,7 @@ class Worker:
         self._settled: list[tuple[int, bool]] = []
         if isinstance(self.task, BoltTask):
             self.task.settle = lambda roots, ok: self._settled.append((roots[0], ok))
+        self._by_tuple = getattr(component.body, "by_tuple", False)
         self.arena, self.window, self._columns = Arena(), Window(), parcel.columns
         self._calls: dict[str, Callable[[Told], Answer]] = {
             "prepare": self._prepare,
@@ -122,6 +124,7 @@ class Worker:
     def handle(self, told: Told) -> Answer:
         """Do what a message says; errors become part of the answer."""
         self._clock.time = told.now
+        self.task.context.rescaled(told.degree)
         before = self._counter.errors
         try:
             answer = self._calls[told.call](told)
@@ -148,10 +151,16 @@ class Worker:
         block = Block.of(batch, origin)
         if told.first >= 0:
             block = replace(block, roots=[(told.first + row,) for row in range(len(block))])
-        emissions = self.task.process(block, told.lineage)
-        answer = self._pack(emissions)
-        answer.failed_rows = sorted(self.task.failed_rows)
-        answer.kept_rows = sorted(self.task.kept_rows)
+        # Tuples that the component acknowledges itself are known by the block that they came with.
+        whole = not self._by_tuple or told.first >= 0
+        pieces = iter([block]) if whole else in_pieces(block)
+        first, failed, sent = 0, list[int](), list[tuple[int, list[Emission]]]()
+        for piece in pieces:
+            sent.append((first, self.task.process(piece, told.lineage)))
+            failed += [first + row for row in sorted(self.task.failed_rows)]
+            first += len(piece)
+        answer = self._pack(together(sent))
+        answer.failed_rows, answer.kept_rows = failed, sorted(self.task.kept_rows)
         return answer
 
     def _pack(self, emissions: list[Emission]) -> Answer:

@@ -21,6 +21,7 @@ from thalweg.errors import UsageError, explain
 from thalweg.runtimes.failpoints import hit
 from thalweg.runtimes.marks import marks_of
 from thalweg.runtimes.segments import FOLDER as ENTRIES
+from thalweg.statelog.arrangements import ARRANGEMENTS, Arrangement, save_arrangements
 from thalweg.statelog.compaction import CompactionLimits, Trim, compact, plan, replaced
 from thalweg.statelog.delivered import read_mark, write_mark
 from thalweg.statelog.garbage import RUNS, garbage, needed, run_name
@@ -33,6 +34,8 @@ from thalweg.topology import Component, Topology
 
 # Versions that are kept, and runs; more of them are merged.
 _VERSIONS, _RUNS = 10, 12
+# Folders of what snapshots name, and nobody else.
+_FOLDERS = (RUNS, ARRANGEMENTS)
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,9 @@ class Taken:
     #: How far each source was read.
     inputs: Mapping[str, int]
     notes: Mapping[str, Any]
+    epoch: int
+    #: Degrees and tables that were changed; None for those of the last snapshot.
+    arranged: Mapping[str, Arrangement] | None
     #: What transactional sinks have taken in, with the number of the task.
     sinks: tuple[tuple[int, Transactional], ...] = ()
 
@@ -99,13 +105,13 @@ class Committer:
         older = list(self._manifests.older(last.version))
         self._retained = [*reversed(older), *([last] if last.version else [])]
         self._forget()
-        for folder in ("", FOLDER, RUNS, ENTRIES):
+        for folder in ("", FOLDER, RUNS, ENTRIES, ARRANGEMENTS):
             self._location.sweep(folder)
         self._collect()
 
     def _collect(self) -> None:
-        """Delete the runs of attempts that were killed before they had committed."""
-        names = [f"{RUNS}/{name}" for name in self._location.names(RUNS)]
+        """Delete what attempts have left that were killed before they had committed."""
+        names = [f"{f}/{name}" for f in _FOLDERS for name in self._location.names(f)]
         for name in garbage(names, self._retained):
             self._location.delete(name)
 
@@ -167,9 +173,14 @@ class Committer:
             for task, sink in taken.sinks
             for ref in sink.finish_batch(Batch(self._location, version, task))
         ]
+        arrangements = last.arrangements
+        if taken.arranged is not None:
+            arrangements = save_arrangements(self._location, taken.arranged, version)
         return msgspec.structs.replace(
             last,
             version=version,
+            epoch=taken.epoch,
+            arrangements=arrangements,
             clock=taken.clock,
             runs=[runs],
             inputs=dict(taken.inputs),
@@ -192,7 +203,7 @@ class Committer:
         for manifest in dropped:
             self._manifests.delete(manifest.version)
         for name in sorted(needed(dropped) - needed(self._retained) if dropped else ()):
-            if name.startswith(f"{RUNS}/"):
+            if name.startswith(_FOLDERS):
                 self._location.delete(name)
 
     def _merged(self, runs: list[RunRef]) -> list[RunRef]:

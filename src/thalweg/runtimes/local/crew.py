@@ -99,17 +99,20 @@ class Crew:
 
     def _work_on(self, operator: Operator, worker: int) -> None:
         """Take from one operator until the time slice is over."""
-        worklist, rows = operator.worklist, self._limits.block_rows
-        end = time.perf_counter() + self._limits.slice
+        worklist, limits = operator.worklist, self._limits
+        end = time.perf_counter() + limits.slice
+        rows = self._meter.rows_within(operator.index, limits.longest, limits.block_rows)
+        before = Effort.now()
         while (taken := worklist.take(worker, rows)) is not None:
-            before = Effort.now()
             # After an error nobody takes what waits behind it.
             came, went, took = operator.work(taken, worker)
+            after, at = Effort.now(), worker if operator.pooled else taken.bucket
+            operator.counters[at].cpu += after.cpu - before.cpu
             worklist.release(taken.bucket)
-            worked = Effort.now().worked(before, took)
             with self._condition:
                 self._meter.record(operator.index, came, went, took)
-                operator.look(took, worked)
+                operator.look(took, after.worked(before, took))
+            before = after
             if time.perf_counter() >= end or operator.blocked:
                 return
 
@@ -236,7 +239,10 @@ class Crew:
         """Say whether a worker more makes sense, because others wait for something."""
         if self.threads >= self._limits.most:
             return False
-        return any(operator.workers and operator.waits for operator in self._operators)
+        for operator in self._operators:  # noqa: SIM110 (asked so often that a loop pays)
+            if operator.workers and operator.waits:
+                return True
+        return False
 
     def _start(self) -> None:
         number = self.threads

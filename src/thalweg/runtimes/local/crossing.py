@@ -70,6 +70,8 @@ class Told(msgspec.Struct, array_like=True):
     #: The same in the arena: its name, and how many bytes.
     arena: str = ""
     size: int = 0
+    #: Number of tasks of the component.
+    degree: int = 0
 
 
 class Sent(msgspec.Struct, array_like=True):

@@ -14,7 +14,7 @@ from thalweg.runtimes.local.effort import Effort
 from thalweg.runtimes.local.failing import Failures
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.scheduling import Meter
-from thalweg.runtimes.local.settings import Settings
+from thalweg.runtimes.local.settings import CrewLimits, Settings
 from thalweg.runtimes.local.waiting import STRATEGIES, Blocking, WaitStrategy
 
 
@@ -22,10 +22,14 @@ class Executors:
     """One thread for each task; takes the place of a crew of workers."""
 
     def __init__(
-        self, operators: Sequence[Operator], meter: Meter, strategy: WaitStrategy, rows: int
+        self,
+        operators: Sequence[Operator],
+        meter: Meter,
+        strategy: WaitStrategy,
+        limits: CrewLimits,
     ) -> None:
         self._operators, self._meter = operators, meter
-        self._strategy, self._rows = strategy, rows
+        self._strategy, self._limits = strategy, limits
         self._signals = {id(operator): threading.Condition() for operator in operators}
         #: Where the thread that runs the topology, and executors without room, wait.
         self._changed = threading.Condition()
@@ -125,13 +129,17 @@ class Executors:
             self.tell()
 
     def _take(self, operator: Operator, task: int) -> None:
-        taken = operator.worklist.take(task, self._rows)
+        limits = self._limits
+        rows = self._meter.rows_within(operator.index, limits.longest, limits.block_rows)
+        taken = operator.worklist.take(task, rows)
         if taken is None:
             return
         before = Effort.now()
         came, went, took = operator.work(taken, task)
+        after = Effort.now()
+        operator.counters[task].cpu += after.cpu - before.cpu
         operator.worklist.release(taken.bucket)
-        worked = Effort.now().worked(before, took)
+        worked = after.worked(before, took)
         with self._changed:
             self.choices[operator.component.name] += 1
             self._meter.record(operator.index, came, went, took)
@@ -143,7 +151,7 @@ def make_crew(settings: Settings, built: Built, asking: bool) -> Crew | Executor
     """Make those who do the work; ``asking`` if the first one is busy with sources."""
     if settings.assigning == "executors":
         wait = STRATEGIES[settings.wait]()
-        return Executors(built.operators, built.meter, wait, settings.block_rows)
+        return Executors(built.operators, built.meter, wait, settings.crew(asking))
     return Crew(built.operators, settings.scheduler(), built.meter, settings.crew(asking))
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -60,19 +60,35 @@ _ATTEMPTS = 3
 _CHANGING = ("process", "tick", "end", "give", "take", "take back", "delta")
 
 
+class Launched(Protocol):
+    """A process that was started."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def wait(self) -> int:
+        """Wait until it has ended; gives how."""
+
+
+def launch(incoming: int, outgoing: int) -> Launched:
+    """Start a worker process between two ends of pipes."""
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    command = [sys.executable, "-m", "thalweg.runtimes.local.child", str(incoming), str(outgoing)]
+    return subprocess.Popen(  # noqa: S603 (this very program)
+        command,
+        pass_fds=(incoming, outgoing),
+        stdin=subprocess.DEVNULL,
+        env=_KEEPS_MEMORY | os.environ | {"PYTHONPATH": path},
+    )
+
+
 class Process:
     """A worker process, and the way to it."""
 
     def __init__(self, code: bytes) -> None:
         down, up = os.pipe(), os.pipe()
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        command = [sys.executable, "-m", "thalweg.runtimes.local.child", str(down[0]), str(up[1])]
-        self._process = subprocess.Popen(  # noqa: S603 (this very program)
-            command,
-            pass_fds=(down[0], up[1]),
-            stdin=subprocess.DEVNULL,
-            env=_KEEPS_MEMORY | os.environ | {"PYTHONPATH": path},
-        )
+        self._process = launch(down[0], up[1])
         os.close(down[0])
         os.close(up[1])
         self._outgoing, self._incoming = down[1], up[0]
@@ -173,7 +189,8 @@ class RemoteTask:
         batch, key = block.batch, self._bound["key"]
         if self._takes is not None:
             wanted = {*key, *self._takes}
-            batch = batch.select([name for name in batch.schema.names if name in wanted])
+            if not wanted.issuperset(batch.schema.names):
+                batch = batch.select([name for name in batch.schema.names if name in wanted])
         told = Told("process", origin=block.origin, key=key, lineage=lineage)
         if self._numbered is not None and block.roots is not None:
             told.first, self._numbered = self._numbered, self._numbered + len(block)
@@ -257,7 +274,7 @@ class RemoteTask:
 
     def _ask(self, told: Told, data: Data = None) -> tuple[Answer, bytes]:
         """Ask the process; one that dies is replaced, and asked again."""
-        told.now = self.around.now()
+        told.now, told.degree = self.around.now(), self.context.degree
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 if attempt > 1:
@@ -291,11 +308,15 @@ class RemoteTask:
         """Bring a new process to where the last one was."""
         assert self._process is not None  # noqa: S101 (just made)
         process = self._process
-        process.ask(Told("prepare", self.around.now()))
+
+        def tell(call: str, data: Data = None) -> None:
+            process.ask(Told(call, self.around.now(), degree=self.context.degree), data)
+
+        tell("prepare")
         if self._snapshot:
-            process.ask(Told("load", self.around.now()), self._snapshot)
+            tell("load", self._snapshot)
         if self._touched is not None:
-            process.ask(Told("touch", self.around.now()), self._touched)
+            tell("touch", self._touched)
         for told, data in self._log:
             process.ask(told, data)
 

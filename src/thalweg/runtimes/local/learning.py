@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import msgspec
 
@@ -41,6 +42,9 @@ class Learning:
         #: The last decision when somebody asked for another, and who wants to know it.
         self._waits: tuple[Reroute | NoChange | None, Callable[[str], None]] | None = None
         self._entered = False
+        #: Degrees that are wanted, and whether tables are being made for them.
+        self._wanted: Change | None = None
+        self._fitting = False
         self._deciding: Future[Rerouting | None] | None = None
         self._beside: ThreadPoolExecutor | None = None
         if getattr(rerouter, "takes_time", False):
@@ -61,11 +65,28 @@ class Learning:
         elif self._deciding is not None:
             if self._deciding.done():
                 decided, self._deciding = self._deciding.result(), None
-                self._take(decided)
+                if self._fitting:
+                    self._rescaled(decided)
+                else:
+                    self._take(decided)
+        elif self._wanted is not None:
+            self._fit(self._wanted, self._beside)
         elif self._entered and now - self._looked >= _EVERY:
             tables = self._tables()
             seen = self._seen(busy, now, tables)
             self._deciding = self._beside.submit(self._rerouter.after, seen, tables)
+
+    @property
+    def rescaling(self) -> bool:
+        """Whether tables are being made for other degrees."""
+        return self._wanted is not None
+
+    def rescale(self, change: Change) -> None:
+        """Change degrees; keys that occur together get tables that fit, so that all move once."""
+        if self._beside is None or not isinstance(self._rerouter, Learner):
+            self._changing.begin(change)
+        else:
+            self._wanted = change
 
     def ask(self, always: bool, answer: Callable[[str], None]) -> None:
         """Let the rerouter decide when it looks next; what it says is answered."""
@@ -91,6 +112,26 @@ class Learning:
         if self._waits is not None:
             self._waits[1]("no change: the run has ended")
 
+    def _fit(self, change: Change, beside: ThreadPoolExecutor) -> None:
+        """Let tables be made for other degrees, when nothing else is under way."""
+        if self._changing.active or not isinstance(self._rerouter, Learner):
+            return
+        degrees = change.degrees
+        tables = {n: t.resized(degrees.get(n, t.places)) for n, t in self._changing.tables.items()}
+        self._fitting = True
+        self._deciding = beside.submit(self._rerouter.replanned, _comparable(tables))
+
+    def _rescaled(self, made: Rerouting | None) -> None:
+        """Change degrees with the tables that were made, or with those that are there."""
+        change, self._wanted, self._fitting = self._wanted, None, False
+        assert change is not None  # noqa: S101 (it was asked for)
+        if made is not None:
+            change = replace(change, tables=made.tables, costs=made.costs)
+        try:
+            self._changing.begin(change)
+        except ThalwegError as error:
+            self._notice(f"degrees stay as they are: {error}")
+
     def _take(self, decided: Rerouting | None) -> None:
         """Do what was decided."""
         self._answer()
@@ -104,9 +145,7 @@ class Learning:
 
     def _tables(self) -> Tables:
         """Give the tables that can be compared: those of components with the most tasks."""
-        tables = self._changing.tables
-        most = max((table.places for table in tables.values()), default=1)
-        return {name: table for name, table in tables.items() if table.places == most}
+        return _comparable(self._changing.tables)
 
     def _seen(self, busy: float, now: float, tables: Tables) -> Seen:
         found, counting = self._pairs.take()
@@ -139,3 +178,8 @@ class Learning:
             pairs = {Link(*ends): found for ends, found in seen.pairs.items()}
             after = score(outlook(pairs, tables)) if pairs else None
             self._changing.tell(msgspec.structs.replace(report, after=after))
+
+
+def _comparable(tables: Tables) -> Tables:
+    most = max((table.places for table in tables.values()), default=1)
+    return {name: table for name, table in tables.items() if table.places == most}

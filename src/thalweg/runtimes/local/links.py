@@ -23,6 +23,10 @@ class Reader(Protocol):
     #: Whether every unit has to come to it, be it with nothing in it.
     ordered: bool
 
+    @property
+    def away(self) -> bool:
+        """Whether it is in processes of its own."""
+
     def arrive(self, number: int, link: Link, blocks: Sequence[Block]) -> None:
         """Take what one input has of a unit."""
 
@@ -34,8 +38,9 @@ class Link:
     reader: Reader
     index: int
     input: Input
-    #: Rows that wait at the reader.
+    #: Rows that wait at the reader, and all that have come.
     waiting: int = 0
+    arrived: int = 0
 
 
 Streams = dict[str, list[Link]]

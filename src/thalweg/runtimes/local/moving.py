@@ -25,7 +25,7 @@ from thalweg.migration.messages import Finish, Message, Piece, Propagate, SendRe
 from thalweg.migration.task import Kept, Task
 from thalweg.migration.units import Units
 from thalweg.migration.wiring import Address, Office, TaskId, Wiring
-from thalweg.routing.routers import make_router
+from thalweg.routing.load_router import balanced_router
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.local.handing import Census, Handed, Wanted, census
 from thalweg.runtimes.local.isolation import AnyTask, RemoteTask
@@ -113,6 +113,8 @@ class _Seat:
     #: What others tell it, which it hears before its next tuples, and whether it was woken for it.
     told: deque[tuple[Address, Message]] = field(default_factory=deque)
     woken: bool = False
+    #: What may go on now.
+    ready: deque[Item] = field(default_factory=deque)
     units: Units | None = None
     #: The last step that is over for it.
     settled: int = 0
@@ -187,9 +189,13 @@ class Moves:
         assert told is not None  # noqa: S101 (nobody switches before it is told)
         sent = self._router.receive(Propagate(told.epoch), Office.MANAGER)
         table = told.router.get(self._name) or RoutingTable.even(self._degree)
-        groupings = [input_.grouping for input_ in self._operator.component.inputs]
-        alone = self._operator.degree == 1
-        self._operator.use(self._degree, [make_router(g, table) for g in groupings])
+        operator, inputs = self._operator, self._operator.component.inputs
+        alone = operator.degree == 1
+        routers = [
+            balanced_router(input_.grouping, table, operator.osg, before)
+            for input_, before in zip(inputs, operator.routers, strict=True)
+        ]
+        operator.use(self._degree, routers)
         if alone and self._degree > 1:
             self._operator.resplit()
         self._carry(router_id(self._name), sent)
@@ -219,29 +225,32 @@ class Moves:
         seat = self._seats[bucket]
         for item in items:
             if item.special is None or item.special.call != "prepare":
-                yield from self._hear(seat, bucket, item is WAKE)
-            if item is WAKE:
-                continue
+                self._hear(seat, bucket, item is WAKE)
             if item.mail is not None:
-                yield from self._receive(seat, bucket, *item.mail)
-            elif item.block is None or seat.machine.calm:
+                self._receive(seat, bucket, *item.mail)
+            while seat.ready:  # may be much: what is told meanwhile must not have to wait for it
+                yield seat.ready.popleft()
+                self._hear(seat, bucket, woken=False)
+            if item is WAKE or item.mail is not None:
+                continue
+            if item.block is None or seat.machine.calm:
                 yield item
             else:
                 yield from self._sifted(seat, item)
 
-    def _hear(self, seat: _Seat, bucket: int, woken: bool) -> Iterator[Item]:
+    def _hear(self, seat: _Seat, bucket: int, woken: bool) -> None:
         """Take in what others have told a task."""
         with self._lock:
             seat.woken = seat.woken and not woken
         while seat.told:
-            yield from self._receive(seat, bucket, *seat.told.popleft())
+            self._receive(seat, bucket, *seat.told.popleft())
 
-    def _receive(self, seat: _Seat, bucket: int, sender: Address, message: Any) -> Iterator[Item]:
+    def _receive(self, seat: _Seat, bucket: int, sender: Address, message: Any) -> None:
         if isinstance(message, SendReconf):
             seat.units = message.units
         sent = seat.machine.receive(message, sender)
         released, seat.host.released = seat.host.released, []
-        yield from self._pieces(released)
+        seat.ready.extend(self._pieces(released))
         seat.machine.validate()
         if isinstance(message, Finish):
             seat.settled = message.epoch

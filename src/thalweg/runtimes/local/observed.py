@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thalweg.routing.load_aware import OsgSettings
 from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.links import Streams, Wiring
 from thalweg.runtimes.local.planning import Facts
@@ -22,6 +23,8 @@ class Observed:
     _wiring: Wiring
     _facts: Facts
     _out: AnyReorderBuffer | None
+    #: How load-aware grouping learns; None where no input has it.
+    osg: OsgSettings | None = None
     #: Share of its time that it was at work rather than waiting, of late.
     _busy = 1.0
     #: Seconds, and those at work, since it was judged last.
@@ -68,9 +71,14 @@ class Observed:
         return self._busy < _WAITS
 
     @property
+    def away(self) -> bool:
+        """Whether it is in processes of its own."""
+        return self.component.options.isolation == "process"
+
+    @property
     def python(self) -> bool:
         """Whether it needs Python's lock all the time."""
-        if self.component.options.isolation == "process":
+        if self.away:
             return False
         return self.component.body.pure_python and not self.waits  # type: ignore[union-attr]  # a bolt
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
+import pyarrow as pa
+
 from thalweg.blocks import Block
 from thalweg.components import Kind
 from thalweg.metrics import Counter
@@ -20,11 +22,13 @@ from thalweg.migration.messages import Message
 from thalweg.migration.wiring import Address
 from thalweg.ordering import Arrival, interleave
 from thalweg.routing.routers import Router
-from thalweg.runtimes.following import joined, output_block
+from thalweg.runtimes.following import output_block
+from thalweg.runtimes.local.balancing import measured
 from thalweg.runtimes.local.failing import Failed
 from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.links import Link, Streams, Wiring
 from thalweg.runtimes.local.observed import Observed
+from thalweg.runtimes.local.outlets import Outlet
 from thalweg.runtimes.local.pairs import marked
 from thalweg.runtimes.local.planning import Facts
 from thalweg.runtimes.local.ring import ReorderBuffer
@@ -58,6 +62,7 @@ class Operator(Observed):
         #: One for each task, since a task is with one worker at a time.
         self.counters, self._wiring, self._facts = counters, wiring, facts
         self.streams: Streams = {stream: [] for stream in component.outputs}
+        self._outlet = Outlet(self.streams)
         #: Links that come in, with the router of each.
         self.inputs: list[Link] = []
         self.routers: list[Router] = []
@@ -77,8 +82,8 @@ class Operator(Observed):
         self.degree = component.degree
         self.retired: list[AnyTask] = []
         self.passing: Passing | None = None
-        #: The block that was processed last.
-        self.last: Block | None = None
+        #: What was processed last, without its Python values: their memory is better used again.
+        self.last: pa.RecordBatch | None = None
 
     # --- what comes in -----------------------------------------------------------------------
 
@@ -89,6 +94,7 @@ class Operator(Observed):
         if rows:
             with self._lock:
                 link.waiting += rows
+                link.arrived += rows
         if not self.ordered:
             for block in blocks:
                 self._admit_now(number, [(link.index, block)])
@@ -227,8 +233,11 @@ class Operator(Observed):
         pairs = self._wiring.pairs
         trail = () if pairs is None else pairs.arrived(self.component, input_, part)
         lineage = self._facts.lineage or part.roots is not None or bool(trail)
-        self.last = part
-        emissions = task.process(part, lineage)
+        self.last = part.batch
+        if self.osg is None:
+            emissions = task.process(part, lineage)
+        else:
+            emissions = measured(self.routers[self._link(item).index], task, part, lineage)
         number = task.context.task
         blocks = [output_block(self.component, number, part, sent) for sent in emissions]
         if trail:
@@ -272,6 +281,8 @@ class Operator(Observed):
     def use(self, degree: int, routers: list[Router]) -> None:
         """Go on with other routers; called where units come in."""
         self.degree, self.routers = degree, routers
+        for task in self.tasks:
+            task.context.rescaled(degree)
         if degree > 1:
             self._facts = replace(self._facts, mixes=False, lineage=True)
 
@@ -369,17 +380,6 @@ class Operator(Observed):
     def _forward(self, number: int, unit: Unit | None) -> None:
         """Hand a unit's output to its readers; called in the order of units."""
         self._wiring.pause("forward")
-        outgoing: dict[int, list[Block]] = {}
-        for arrival in unit.sent if unit is not None else ():
-            for stream, blocks in by_stream([b for part in arrival for b in part]).items():
-                for link in self.streams[stream]:
-                    given = joined(link.input, blocks) if link.reader.ordered else blocks
-                    outgoing.setdefault(id(link), []).extend(given)
-        # Those first that take blocks as they come: the unit may end with the others.
-        links = [link for links in self.streams.values() for link in links]
-        for link in sorted(links, key=lambda link: link.reader.ordered):
-            blocks = outgoing.get(id(link), [])
-            if blocks or link.reader.ordered:
-                link.reader.arrive(number, link, blocks)
+        self._outlet.send(number, unit.sent if unit is not None else [])
         if self._facts.gate:
             self._wiring.flights.release(number, self._wiring.now())

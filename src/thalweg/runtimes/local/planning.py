@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from thalweg.components import Kind, Shared
@@ -11,6 +12,7 @@ from thalweg.ordering import ordered, traced
 from thalweg.runtimes.local.committing import for_snapshots
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.local.tables import with_places
+from thalweg.statelog.arrangements import Arrangement
 from thalweg.topology import Component, Topology
 
 _ANYWHERE = (Shuffle, LocalOrShuffle, NoGrouping, LoadAware)
@@ -36,10 +38,17 @@ class Facts:
     spread: bool = False
 
 
-def resolved(settings: Settings, topology: Topology) -> Topology:
-    """Give components in processes of their own as many tasks as there are workers."""
+def resolved(
+    settings: Settings, topology: Topology, arranged: Mapping[str, Arrangement] | None = None
+) -> Topology:
+    """Give components in processes of their own as many tasks as there are workers.
+
+    Those that were changed in an earlier run have as many as they had come to.
+    """
     if settings.checkpoint is not None:
         topology = for_snapshots(topology)
+    made = (_arranged(settings, c, (arranged or {}).get(c.name)) for c in topology)
+    topology = replace(topology, components=tuple(made))
     topology = _with_order(settings, topology)
     placed = with_places(settings, topology)
     return replace(topology, components=tuple(_resolved(settings, c) for c in placed))
@@ -66,6 +75,13 @@ def _with_least(component: Component, order: OrderName) -> Component:
     return replace(component, inputs=tuple(made))
 
 
+def _arranged(settings: Settings, component: Component, kept: Arrangement | None) -> Component:
+    """Give a component the degree that it had come to; in a pool that only limits workers."""
+    if kept is None or (settings.assigning == "workers" and _pooled(component)):
+        return component
+    return replace(component, options=replace(component.options, degree=kept.degree))
+
+
 def _resolved(settings: Settings, component: Component) -> Component:
     options = component.options
     if options.isolation != "process":
@@ -75,8 +91,13 @@ def _resolved(settings: Settings, component: Component) -> Component:
     return replace(component, options=replace(options, degree=settings.threads))
 
 
-def plan(settings: Settings, topology: Topology, elastic: bool = False) -> dict[str, Facts]:
-    """Find out what is known of each bolt; ``elastic`` if degrees may change."""
+def plan(
+    settings: Settings, topology: Topology, elastic: bool = False, free: Collection[str] = ()
+) -> dict[str, Facts]:
+    """Find out what is known of each bolt.
+
+    ``elastic`` if degrees may change; ``free`` are those whose degree the runtime has chosen.
+    """
     pooled = {c.name for c in topology if settings.assigning == "workers" and _pooled(c)}
     in_order, lineage = _in_order(topology, pooled, elastic), traced(topology)
     joins = _upstream_of_joins(topology, in_order)
@@ -89,6 +110,7 @@ def plan(settings: Settings, topology: Topology, elastic: bool = False) -> dict[
             pooled=c.name in pooled,
             gate=c.name in in_order and c.name not in read_in_order,
             tasks=settings.crew(asking=True).most if c.name in pooled else c.degree,
+            spread=c.name in free and c.degree > 1 and _spread(c),
         )
         for c in topology
         if not c.is_spout
@@ -98,6 +120,12 @@ def plan(settings: Settings, topology: Topology, elastic: bool = False) -> dict[
 def anywhere(component: Component) -> bool:
     """Say whether any task of a component may get any of its tuples."""
     return all(isinstance(input_.grouping, _ANYWHERE) for input_ in component.inputs)
+
+
+def _spread(component: Component) -> bool:
+    """Say whether whole blocks may go to tasks in turn."""
+    looks = any(isinstance(input_.grouping, LoadAware) for input_ in component.inputs)
+    return component.kind is Kind.STATELESS and anywhere(component) and not looks
 
 
 def _pooled(component: Component) -> bool:

@@ -52,6 +52,10 @@ class Hands(Protocol):
         """Wake the thread that runs the topology."""
 
 
+def no_answer(_text: str) -> None:
+    """Tell nobody in particular."""
+
+
 @dataclass(frozen=True, eq=False)
 class Change:
     """What is wanted: tables for some components, degrees for some."""
@@ -63,6 +67,10 @@ class Change:
     reason: str = ""
     before: Score | None = None
     predicted: Score | None = None
+    #: Whether the next run is to begin with it.
+    lasting: bool = True
+    #: Called with what came of it.
+    answer: Callable[[str], None] = no_answer
 
     @classmethod
     def rerouting(cls, wanted: Rerouting) -> Change:
@@ -104,8 +112,6 @@ class Reconfiguring:
         self._inbox: deque[tuple[TaskId, Message]] = deque()
         self._switches = 0
         self._now: _Underway | None = None
-        #: Reconfigurations since the beginning.
-        self.epoch = 0
         #: Keys that have moved since somebody asked, and their bytes.
         self._moved = 0, 0
         self._report: Report | None = None
@@ -307,12 +313,12 @@ class Reconfiguring:
         moved = [part.moved for part in now.moves.values()]
         keys, size = (int(sum(column)) for column in zip(*moved, strict=True))
         self._moved = self._moved[0] + keys, self._moved[1] + size
-        self.epoch += 1
+        epoch = self._built.arranging.next_epoch(now.change.components, now.change.lasting)
         self._now = None
         if self._report is not None:
             self.tell(self._report)
         self._report = Report(
-            epoch=self.epoch,
+            epoch=epoch,
             reason=now.change.reason,
             keys=keys,
             bytes=size,
@@ -321,6 +327,7 @@ class Reconfiguring:
             before=now.change.before,
             predicted=now.change.predicted,
         )
+        now.change.answer(self._report.text())
 
 
 def _held(name: str, metrics: Mapping[TaskId, Any], cost: Cost | None) -> Held:

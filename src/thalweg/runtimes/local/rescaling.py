@@ -23,6 +23,11 @@ def check_degree(operator: Operator, degree: int) -> None:
     reason = fixed(component)
     if reason:
         raise UsageError(explain("degree", where, "a component that can be split", reason))
+    scatters = component.kind is Kind.STATELESS and bool(component.outputs)
+    if degree > 1 and scatters and not (operator.ordered or operator.pooled):
+        expected, got = "one whose output is put in order", "one that had a single task"
+        hint = "give it a degree of 2 or more, or an order, in the topology"
+        raise UsageError(explain("degree", where, expected, got, hint))
 
 
 def fixed(component: Component) -> str:
@@ -33,6 +38,8 @@ def fixed(component: Component) -> str:
         return "one whose senders count on its tasks (all, direct, custom)"
     if component.kind is Kind.KEYED and not has_movable_keys(component):
         return "one whose keys are bound to tasks (only fields(...) without bounds can move)"
+    if component.body.fixed_degree:
+        return "one whose tasks cannot come and go (fixed_degree)"
     if not component.outputs and component.options.degree is None:
         return "a sink without a degree, which writes in one place"
     return ""

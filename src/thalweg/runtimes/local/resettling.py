@@ -16,7 +16,8 @@ from thalweg.events import Noticed
 from thalweg.execution import Run
 from thalweg.keys import Key
 from thalweg.metrics import Counter
-from thalweg.routing.routers import KeyRouter, Router, make_router
+from thalweg.routing.load_router import balanced_router
+from thalweg.routing.routers import KeyRouter, Router
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.following import close_all
 from thalweg.runtimes.local.building import Built, task_maker
@@ -40,8 +41,16 @@ from thalweg.state import MemoryState
 from thalweg.statelog.keying import hash_keys
 from thalweg.topology import Component
 
-#: Rows in, rows out, seconds busy.
-_Counts = tuple[float, float, float]
+
+@dataclass(frozen=True)
+class _Counts:
+    """What was counted of an operator until a moment, and how long cores have been idle."""
+
+    moment: float
+    idle: float
+    rows: int
+    sent: int
+    busy: float
 
 
 @dataclass(eq=False)
@@ -88,7 +97,6 @@ class Isolating:
         self._votes = {o: Votes() for o in built.operators if allowed and _candidate(o)}
         self._next = 0.0
         self._before: dict[Operator, _Counts] = {}
-        self._idle = 0.0
         self._move: _Move | None = None
 
     def ready(self, now: float) -> bool:
@@ -108,19 +116,17 @@ class Isolating:
     # --- looking -----------------------------------------------------------------------------
 
     def _look(self, now: float) -> None:
-        seconds, self._next = now - self._next + LOOK_EVERY, now + LOOK_EVERY
+        self._next = now + LOOK_EVERY
         idle = idle_seconds() or 0.0
-        free, self._idle = (idle - self._idle) / seconds, idle
         for operator, votes in list(self._votes.items()):
-            counted = _counted(operator)
-            before = self._before.get(operator)
+            counted, before = _counted(operator, now, idle), self._before.get(operator)
+            if before is not None and counted.rows == before.rows and operator.workers:
+                continue  # a block that takes longer than that says nothing before it is done
             self._before[operator] = counted
             if before is None or operator.waits or operator.last is None:
                 continue
-            batch, cores = operator.last.batch, self._settings.threads
-            rows, sent, busy = (now - then for now, then in zip(counted, before, strict=True))
-            ratio = sent / max(rows, 1)
-            look = Look(seconds, int(rows), busy, batch.num_rows, 0.0, cores, free, ratio)
+            batch = operator.last
+            look = _seen(before, counted, batch.num_rows, self._settings.threads)
             verdict = judge(look)
             if verdict.pays:  # worth the effort of looking at what crossing costs
                 verdict = judge(replace(look, crossing=crossing_time(batch)))
@@ -197,10 +203,25 @@ def _candidate(operator: Operator) -> bool:
     return operator.ordered and anywhere(component)
 
 
-def _counted(operator: Operator) -> _Counts:
+def _counted(operator: Operator, now: float, idle: float) -> _Counts:
     counters = operator.counters
     rows, sent = sum(c.received for c in counters), sum(c.emitted for c in counters)
-    return rows, sent, sum(counter.busy for counter in counters)
+    return _Counts(now, idle, rows, sent, sum(counter.busy for counter in counters))
+
+
+def _seen(before: _Counts, now: _Counts, block_rows: int, cores: int) -> Look:
+    """Say what happened between two moments."""
+    seconds, rows = max(now.moment - before.moment, 1e-9), now.rows - before.rows
+    return Look(
+        seconds=seconds,
+        rows=rows,
+        busy=now.busy - before.busy,
+        block_rows=block_rows,
+        crossing=0.0,
+        cores=cores,
+        idle=(now.idle - before.idle) / seconds,
+        selectivity=(now.sent - before.sent) / max(rows, 1),
+    )
 
 
 def _hand_over(move: _Move, groups: int) -> list[Router]:
@@ -219,7 +240,8 @@ def _hand_over(move: _Move, groups: int) -> list[Router]:
             for number, task in enumerate(tasks):
                 own = [key for key, place in zip(keys, places, strict=True) if place == number]
                 _send(state, own, task)
-    return [make_router(input_.grouping, table) for input_ in operator.component.inputs]
+    groupings = [input_.grouping for input_ in operator.component.inputs]
+    return [balanced_router(grouping, table, operator.osg) for grouping in groupings]
 
 
 def _send(state: MemoryState, keys: list[Key], task: RemoteTask) -> None:

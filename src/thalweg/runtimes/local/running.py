@@ -20,7 +20,7 @@ from thalweg.runtimes.block_tasks import BlockBoltTask
 from thalweg.runtimes.following import close_all, read_tables
 from thalweg.runtimes.local.asking import Asking
 from thalweg.runtimes.local.beginning import begin
-from thalweg.runtimes.local.building import Built, build
+from thalweg.runtimes.local.building import build
 from thalweg.runtimes.local.checkpoints import saving_of
 from thalweg.runtimes.local.crew import MAIN, Crew
 from thalweg.runtimes.local.executors import make_crew
@@ -70,15 +70,15 @@ class Running:
         )
         told = replace(run, listen=one_at_a_time(run.listen))
         begun = None if settings.checkpoint is None else begin(settings, topology, told)
-        self._built: Built = build(settings, topology, told, wiring)
+        self._built = build(settings, topology, told, wiring, begun.arranging if begun else None)
         self._saving = saving_of(settings, self._built, told, begun)
         self._telling = Telling(self._built, self._tracker, self._clock, told.listen)
         spouts = [task for tasks in self._built.spouts.values() for task in tasks]
         self._spouts = [task for task in spouts if not self._saving.is_over(task)]
-        self._asking = Asking(self._spouts, settings, self._built.counters, self._refused)
+        self._asking = Asking(self._spouts, settings, self._built, self._refused)
         self._saving.tell_ends(self._asking.ended)
         self._crew = make_crew(settings, self._built, self._asking.always)
-        hands = RunHands(self._special, self._open, self._crew)
+        hands = RunHands(self._special, self._open, self._crew, self._asking.shedder)
         self._steered = Steered(self._built, told, hands, pairs)
         self._isolating = Isolating(settings, self._built, told)
         #: Tasks that have to be closed at the end.
@@ -362,7 +362,7 @@ class Running:
         if over and not self._steered.active:
             return False
         now = self._clock.now()
-        waits = [due - now for due in self._ticks.values()]
+        waits = [due - now for due in (*self._ticks.values(), self._steered.due)]
         waits += [max(task.wait_hint(), 0.0) or self._settings.idle for task in active]
         seconds = max(0.0, min([*waits, _LONGEST_WAIT]))
         busy = len(self._flights) or self._steered.active

@@ -18,6 +18,7 @@ class Local(Settings):
     def run(self, topology: Topology, run: Run | None = None) -> Result:
         """Run a topology until its sources end or it is told to stop."""
         settings: Settings = self
-        if self.checkpoint is not None and type(self.clock) is SystemClock:
+        lasts = self.checkpoint is not None or (self.scales and self.scales.history is not None)
+        if lasts and type(self.clock) is SystemClock:
             settings = replace(self, clock=WallClock())  # its time goes on in the next process
         return Running(settings, topology, run or Run()).run()

@@ -272,6 +272,18 @@ class Meter:
         flow = rows / self._entered if self._entered else 0.0
         return Measures(self._seconds[index] / rows, self._sent[index] / rows, spent, flow)
 
+    def rows_within(self, index: int, seconds: float, most: int) -> int:
+        """Give how many rows an operator does in such a time: at least one, and at most so many.
+
+        >>> from thalweg.clock import ManualClock
+        >>> meter = Meter(1, Scheduling(), ManualClock())
+        >>> meter.record(0, rows=10, sent=0, seconds=0.1)
+        >>> meter.rows_within(0, seconds=0.5, most=1024)
+        50
+        """
+        cost = self.read(index).cost if seconds < inf else 0.0
+        return most if not cost else max(1, min(most, int(seconds / cost)))
+
     def _turn(self) -> None:
         """Begin a new window if the last one is over."""
         now = self._clock.now()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Literal
 
 from thalweg.clock import Clock, SystemClock
 from thalweg.config import ORDERS, OrderName
 from thalweg.control.learning import Locality
 from thalweg.control.rerouting import Rerouter
+from thalweg.control.scaling.settings import Scaling
+from thalweg.control.scaling.values import Policy
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
+from thalweg.routing.load_aware import OsgSettings
 from thalweg.runtimes.local.ring import LockedReorderBuffer, ReorderBuffer
 from thalweg.runtimes.local.scheduling import Scheduler, Scheduling, make_scheduler
 from thalweg.runtimes.local.waiting import STRATEGIES, WaitName
@@ -47,6 +51,8 @@ class CrewLimits:
     fixed: bool = False
     #: Whether the thread that runs the topology works as well.
     first: bool = True
+    #: Seconds that one block may take, where somebody samples what was done.
+    longest: float = inf
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,10 @@ class Settings:
     locality: Locality | None = None
     #: A file with tasks for single keys, as thalweg analyze writes it.
     table: str | None = None
+    #: Who decides how many tasks components have while they run: a policy, its name, or a Scaling.
+    scaling: str | Policy | Scaling | None = None
+    #: How load-aware grouping learns what tuples cost.
+    osg: OsgSettings = field(default_factory=OsgSettings)
     #: Called with the name of a point that a thread has come to; tests let it pause there.
     pause: Callable[[str], None] = no_pause
     name: str = "local"
@@ -112,6 +122,14 @@ class Settings:
             if getattr(self, name) not in choices:
                 got = repr(getattr(self, name))
                 raise UsageError(explain(name, expected=f"one of {choices}", got=got))
+        loss = 0.0 if self.scales is None else self.scales.loss
+        if loss and self.checkpoint is not None:  # rows are counted there, to find them again
+            raise UsageError(explain("scaling loss", "", "0 with a checkpoint", str(loss)))
+
+    @property
+    def scales(self) -> Scaling | None:
+        """How degrees follow the stream; None where they do not."""
+        return Scaling.of(self.scaling)
 
     @property
     def threads(self) -> int:
@@ -119,12 +137,19 @@ class Settings:
         return self.workers or len(os.sched_getaffinity(0))
 
     def crew(self, asking: bool = False) -> CrewLimits:
-        """Say how many workers there are; one more if the first one is busy asking sources."""
+        """Say how many workers there are; one more if the first one is busy asking or looking."""
         most = max(self.threads, self.most_workers)
         fixed = self.queue == "partitioned"
-        idle = asking and not fixed  # where each worker has tasks of its own, the first has too
+        # Where each worker has tasks of its own, the first has too.
+        idle = (asking or self.scaling is not None) and not fixed
         workers, slice_ = self.threads + idle, self.scheduling.slice
-        return CrewLimits(workers, most + idle, slice_, self.block_rows, fixed, first=not idle)
+        made = CrewLimits(workers, most + idle, slice_, self.block_rows, fixed, first=not idle)
+        return replace(made, longest=self.longest)
+
+    @property
+    def longest(self) -> float:
+        """Seconds that one block may take: a small part of a sample period."""
+        return inf if self.scales is None else self.scales.leading.timing.period / 5
 
     def scheduler(self) -> Scheduler:
         """Make what chooses operators."""

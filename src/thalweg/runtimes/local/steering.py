@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 
 from thalweg.control.learning import Learner
 from thalweg.errors import ThalwegError, UsageError, explain
@@ -20,8 +21,10 @@ from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.learning import NOBODY, Learning
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.pairs import Pairs
-from thalweg.runtimes.local.reconfiguring import Change, Reconfiguring
+from thalweg.runtimes.local.reconfiguring import Change, Reconfiguring, no_answer
 from thalweg.runtimes.local.rescaling import BUDGET, check_degree
+from thalweg.runtimes.local.scaling import Rescaler, Scaler
+from thalweg.runtimes.local.shedding import Shedder
 from thalweg.runtimes.local.units import Call
 from thalweg.runtimes.local.widening import Widening
 from thalweg.statelog.requests import Requests
@@ -34,6 +37,7 @@ class RunHands:
     announce: Callable[[str, int, Call], None]
     opened: Callable[[AnyTask], None]
     crew: Crew | Executors
+    shedder: Shedder
 
     def resize(self, operator: Operator, tasks: int) -> None:
         """Have workers for so many tasks of an operator."""
@@ -60,11 +64,20 @@ class Steered:
         if rerouter is not None and pairs is not None:
             clock = settings.clock
             self._learning = Learning(rerouter, self._changing, pairs, clock, self._notice)
+        self._scaler: Scaler | None = None
+        if settings.scales is not None:
+            rescaler = Rescaler(built, self._rescale, self._is_busy, hands.shedder)
+            self._scaler = Scaler(settings.scales, built, rescaler, run.listen)
 
     @property
     def active(self) -> bool:
         """Whether a reconfiguration is under way."""
         return self._changing.active
+
+    @property
+    def due(self) -> float:
+        """When it has to look again, whatever happens."""
+        return inf if self._scaler is None else self._scaler.due
 
     def is_changing(self, component: str) -> bool:
         """Say whether keys or tasks of a component are on their way."""
@@ -80,10 +93,12 @@ class Steered:
         moved = self.advance()
         if self._steering is not None and not self.active:
             self._obey(self._steering.take())
-        if self._left is not None and self._learning is not None:
+        if self._left is not None and not self.active:
             self._look_for_requests(self._left)
         if not self.active:
             self._widen()
+        if self._scaler is not None:
+            self._scaler.look()
         if self._learning is not None:
             bolts = [counter for o in self._built.operators for counter in o.counters]
             self._learning.look(sum(counter.busy for counter in bolts))
@@ -106,48 +121,97 @@ class Steered:
         """End what is beside the stream; what was not told yet is."""
         if self._learning is not None:
             self._learning.close()
+        if self._scaler is not None:
+            self._scaler.close()
         self._tell(self._changing.take_report())
+
+    def _rescale(self, change: Change) -> None:
+        """Change degrees, together with the tables of keys that occur together."""
+        if self._learning is None:
+            self._changing.begin(change)
+        else:
+            self._learning.rescale(change)
+
+    def _is_busy(self) -> bool:
+        return self.active or (self._learning is not None and self._learning.rescaling)
 
     def _widen(self) -> None:
         """Split a component that waits."""
         wanted = self._widening.look(time.perf_counter())
         if wanted is not None:
             degrees = {wanted.component: wanted.degree}
-            self._changing.begin(Change(degrees=degrees, budget=BUDGET, reason=wanted.reason))
+            reason = wanted.reason
+            change = Change(degrees=degrees, budget=BUDGET, reason=reason, lasting=False)
+            self._changing.begin(change)
 
     def _look_for_requests(self, left: Requests) -> None:
-        """Take what ``thalweg reroute`` has left beside the state."""
-        request = left.take(time.monotonic())
-        if request is not None and request.reroute is not None and self._learning is not None:
-            self._learning.ask(request.reroute == "always", partial(left.answer, request))
-        elif request is not None:
-            self._notice("request: expected thalweg reroute; degrees are changed by tw.Steering")
+        """Do what ``thalweg rebalance`` or ``reroute`` have left beside the state, and answer."""
+        try:
+            request = left.take(time.monotonic())
+        except ThalwegError as error:
+            self._notice(str(error))
+            return
+        if request is None:
+            return
+        answer = partial(left.answer, request)
+        try:
+            if request.reroute is not None:
+                self._reroute(request.reroute == "always", answer)
+            elif request.degrees:
+                self._rebalance(request.degrees, answer)
+            else:
+                self._notice("request: expected degrees; only Spark has places")
+        except ThalwegError as error:
+            self._notice(f"nothing changes: {error}")
+            answer(f"nothing changes: {error}", ok=False)
 
     def _obey(self, request: Rebalance | Reroute | None) -> None:
         try:
             if isinstance(request, Rebalance):
-                self._rebalance(request.component, request.degree)
-            elif request is not None and self._learning is None:
-                self._notice(f"reroute: {NOBODY}")
-            elif request is not None and self._learning is not None:
-                self._learning.ask(request.always, self._notice)
+                self._rebalance({request.component: request.degree}, no_answer)
+            elif request is not None:
+                self._reroute(request.always, self._notice)
         except ThalwegError as error:
             self._notice(f"nothing changes: {error}")
 
-    def _rebalance(self, name: str, degree: int) -> None:
+    def _reroute(self, always: bool, answer: Callable[[str], None]) -> None:
+        if self._learning is None:
+            answer(f"reroute: {NOBODY}")
+        else:
+            self._learning.ask(always, answer)
+
+    def _rebalance(self, degrees: Mapping[str, int], answer: Callable[[str], None]) -> None:
+        """Begin with other degrees, all of them or none; who asked hears when they are there."""
+        found = {name: self._bolt(name) for name in degrees}
+        for name, operator in found.items():
+            check_degree(operator, degrees[name])
+        limits = {name: degrees[name] for name, operator in found.items() if operator.pooled}
+        tasks = {name: degree for name, degree in degrees.items() if name not in limits}
+        texts = [self._limit(found[name], degree) for name, degree in limits.items()]
+        if not tasks:
+            answer("; ".join(texts))
+            return
+        reason = ", ".join(
+            f"{name!r} has {degree} tasks in place of {found[name].degree}"
+            for name, degree in tasks.items()
+        )
+        told = partial(_answer_all, answer, texts)
+        self._changing.begin(Change(degrees=tasks, budget=BUDGET, reason=reason, answer=told))
+
+    def _bolt(self, name: str) -> Operator:
         names = [operator.component.name for operator in self._built.operators]
         if name not in names:
             raise UsageError(explain(f"bolt {name!r}", expected=f"one of {names}"))
-        operator = self._built.operator(name)
-        if not operator.pooled:
-            reason = f"{name!r} has {degree} tasks in place of {operator.degree}"
-            self._changing.begin(Change(degrees={name: degree}, budget=BUDGET, reason=reason))
-            return
-        check_degree(operator, degree)
+        return self._built.operator(name)
+
+    def _limit(self, operator: Operator, degree: int) -> str:
+        """Let fewer or more workers work on what any of them may take."""
         self._hands.resize(operator, degree)
-        self._changing.epoch += 1
+        name = operator.component.name
         reason = f"{name!r} has {degree} workers at most"
-        self._tell(Report(self._changing.epoch, reason, 0, 0, 0, 0.0))
+        report = Report(self._built.arranging.next_epoch([name]), reason, 0, 0, 0, 0.0)
+        self._tell(report)
+        return report.text()
 
     def _tell(self, report: Report | None) -> None:
         if report is not None:
@@ -155,3 +219,7 @@ class Steered:
 
     def _notice(self, text: str) -> None:
         self._listen(Noticed(text))
+
+
+def _answer_all(answer: Callable[[str], None], before: Sequence[str], text: str) -> None:
+    answer("; ".join([*before, text]))

@@ -1,7 +1,8 @@
-"""Routing tables to begin with: by hash, or as a file says that ``thalweg analyze`` wrote."""
+"""Routing tables to begin with: of an earlier run, of a file of ``thalweg analyze``, or by hash."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from thalweg.errors import UsageError, explain
@@ -9,6 +10,7 @@ from thalweg.routing.table import RoutingTable
 from thalweg.routing.table_file import TableFile, read_table_file
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.pairing import has_movable_keys
+from thalweg.statelog.arrangements import Arrangement
 from thalweg.topology import Component, Topology
 
 
@@ -28,15 +30,19 @@ def with_places(settings: Settings, topology: Topology) -> Topology:
     return replace(topology, components=tuple(map(placed, topology)))
 
 
-def first_tables(settings: Settings, topology: Topology) -> dict[str, RoutingTable]:
-    """Read the tables of those components that a file has places for."""
+def first_tables(
+    settings: Settings, topology: Topology, arranged: Mapping[str, Arrangement]
+) -> dict[str, RoutingTable]:
+    """Give the tables of components that were changed before, or that a file has places for."""
+    known = ((name, kept.table) for name, kept in arranged.items())
+    found = {name: table for name, table in known if table is not None}
     if settings.table is None:
-        return {}
-    file, found = read_table_file(settings.table), dict[str, RoutingTable]()
+        return found
+    file = read_table_file(settings.table)
     subject = f"table file {settings.table!r}"
     for component in filter(has_movable_keys, topology):
         field = _field(component, file)
-        if field is None:
+        if field is None or component.name in found:
             continue
         if component.degree != file.places:
             expected = f"{component.degree} places, the degree of {component.name!r}"

@@ -33,6 +33,7 @@ class Widening:
 
     def __init__(self, operators: list[Operator], settings: Settings) -> None:
         plain = settings.assigning == "workers" and settings.queue == "hybrid"
+        plain = plain and settings.scaling is None  # then a policy decides about degrees
         self._waited = {o: 0 for o in operators if plain and _can_be_split(o)}
         self._degree = settings.most_workers
         self._next = 0.0

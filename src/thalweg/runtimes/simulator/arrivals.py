@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Protocol
+
 import numpy as np
 
 from thalweg.connectors.profiles import Profile
@@ -12,30 +15,61 @@ from thalweg.workloads.stages import Law
 _STEP = 1.0
 
 
+class Irregular(Protocol):
+    """What a world says about arrivals."""
+
+    @property
+    def bursty(self) -> bool:
+        """Whether tuples come at random, not evenly."""
+
+    @property
+    def noise(self) -> float:
+        """Relative deviation of the rate from one period to the next."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of all that is random."""
+
+
 class Arrivals:
     """Makes the tuples of a period; the same for every policy that is compared.
 
-    They come at random (a Poisson process). ``noise`` is the deviation of the rate itself, which
-    stays for a period.
+    They come evenly, as from a source that is told how many to send each second, or at random
+    (``bursty``: a Poisson process). ``noise`` is the deviation of the rate, which stays for a
+    period.
     """
 
-    def __init__(self, profile: Profile, law: Law, noise: float, seed: int) -> None:
+    def __init__(self, profile: Profile, law: Law, world: Irregular) -> None:
         self._profile = profile
         self._law = np.cumsum(law.shares)
-        self._noise = noise
-        self._random = np.random.default_rng((seed, 1))
+        self._world = world
+        self._random = np.random.default_rng((world.seed, 1))
+        #: What is due of the next tuple, where they come evenly.
+        self._due = 0.0
 
     def between(self, begin: float, end: float) -> tuple[Floats, Ints]:
         """Give times, ascending, and values of the tuples in [begin, end)."""
         random = self._random
         edges = np.linspace(begin, end, max(1, round((end - begin) / _STEP)) + 1)
-        wanted = np.diff(areas(self._profile, edges)) * (1 + self._noise * random.normal())
-        counts = random.poisson(np.maximum(wanted, 0.0))
-        starts = np.repeat(edges[:-1], counts)
-        times = np.sort(starts + random.random(len(starts)) * (edges[1] - edges[0]))
+        wanted = np.diff(areas(self._profile, edges)) * (1 + self._world.noise * random.normal())
+        make = self._at_random if self._world.bursty else self._evenly
+        times = make(edges, np.maximum(wanted, 0.0))
         draws = random.random(len(times))
         values = np.minimum(np.searchsorted(self._law, draws, "right"), len(self._law) - 1)
         return times, values
+
+    def _evenly(self, edges: Floats, wanted: Floats) -> Floats:
+        """Let a tuple come whenever one more is due."""
+        due = self._due + np.concatenate(([0.0], np.cumsum(wanted)))
+        self._due = float(due[-1] % 1)
+        whole = np.arange(1, math.floor(due[-1]) + 1)
+        # The one that is due at the very end comes just before it.
+        return np.minimum(np.interp(whole, due, edges), np.nextafter(edges[-1], 0.0))
+
+    def _at_random(self, edges: Floats, wanted: Floats) -> Floats:
+        counts = self._random.poisson(wanted)
+        starts = np.repeat(edges[:-1], counts)
+        return np.sort(starts + self._random.random(len(starts)) * (edges[1] - edges[0]))
 
 
 def areas(profile: Profile, times: Floats) -> Floats:

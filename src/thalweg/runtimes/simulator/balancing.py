@@ -11,7 +11,7 @@ from thalweg.groupings import Fields, Grouping, LoadAware
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.routing.load_aware import OsgSettings, Scheduler, TaskCosts
 from thalweg.routing.table import RoutingTable
-from thalweg.runtimes.simulator.fifo import Floats, Ints
+from thalweg.runtimes.simulator.fifo import Flags, Floats, Ints
 
 
 class Balancer(Protocol):
@@ -21,7 +21,10 @@ class Balancer(Protocol):
         """Give the task of each tuple, in the order in which they are sent."""
 
     def resize(self, tasks: int, waiting_tasks: Ints, waiting: Ints) -> None:
-        """Have another number of tasks; the tuples that wait are going to be assigned again."""
+        """Have another number of tasks; the tuples that wait are going to be assigned or kept."""
+
+    def keep(self, tasks: Ints, waiting: Ints) -> Flags:
+        """Say which of the tuples that wait may stay at their tasks, and take note of those."""
 
     def executed(self, tasks: Ints, values: Ints, seconds: Floats) -> None:
         """Hear what tuples took, in the order of tasks, then of execution."""
@@ -51,6 +54,10 @@ class InTurn:
         """Begin again with the first."""
         self._tasks, self._next = tasks, 0
 
+    def keep(self, tasks: Ints, waiting: Ints) -> Flags:
+        """Leave tuples at the tasks that are still there."""
+        return tasks < self._tasks
+
     def executed(self, tasks: Ints, values: Ints, seconds: Floats) -> None:
         """Learn nothing."""
 
@@ -69,6 +76,10 @@ class ByValue:
     def resize(self, tasks: int, waiting_tasks: Ints, waiting: Ints) -> None:
         """Make another table."""
         self._owners = RoutingTable.even(tasks).places_of(self._hashes)
+
+    def keep(self, tasks: Ints, waiting: Ints) -> Flags:
+        """Leave those whose owner is the same."""
+        return self._owners[waiting] == tasks
 
     def executed(self, tasks: Ints, values: Ints, seconds: Floats) -> None:
         """Learn nothing."""
@@ -98,6 +109,12 @@ class LeastWork:
         fresh = range(len(self._costs), tasks)
         self._costs = self._costs[:tasks]
         self._costs += [TaskCosts(task, self._settings, least) for task in fresh]
+
+    def keep(self, tasks: Ints, waiting: Ints) -> Flags:
+        """Leave tuples at the tasks that are still there; new ones get what comes first."""
+        stays = tasks < self.scheduler.tasks
+        self.scheduler.put(tasks[stays], self._hashes[waiting[stays]])
+        return stays
 
     def executed(self, tasks: Ints, values: Ints, seconds: Floats) -> None:
         """Let each task learn, and the scheduler hear its answers."""

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from thalweg.connectors.profiles import Profile
+from thalweg.control.loop import Loop, Plan
 from thalweg.control.scaling.monitor import Monitor
-from thalweg.control.scaling.values import Node, Policy, Sample, Stream
+from thalweg.control.scaling.values import Decision, Node, Policy, Sample, Stream
+from thalweg.control.steps import Assign, Replicate
 from thalweg.errors import UsageError, explain
 from thalweg.placement.greedy import Strategy
 from thalweg.placement.values import Machine
@@ -28,6 +30,7 @@ from thalweg.runtimes.simulator.links import Links
 from thalweg.runtimes.simulator.outcome import Applied, Degrees, Outcome, Recorder
 from thalweg.runtimes.simulator.roots import Judged, Roots
 from thalweg.runtimes.simulator.rows import Rows
+from thalweg.runtimes.simulator.splitting import AtRandom, InTurns
 from thalweg.runtimes.simulator.stations import Rules, Station
 from thalweg.workloads.stages import Law, Staged
 
@@ -57,12 +60,17 @@ class Simulator:
     #: Seconds for which the tasks of a stage rest when its degree changes. The document says only
     #: that queues migrate, and that tasks start and stop; Storm's workers take about 10 s for that.
     pause: float = 10.0
+    #: Whether what waits is then spread over all tasks of the stage. If not, only what waits for
+    #: tasks that go is moved, as the document says of its queues.
+    spread: bool = True
     #: Tuples that may wait at a task; those that find more are dropped. None for no limit.
     queue: int | None = None
     #: Seconds between two machines.
     latency: float = 0.001
     #: Relative deviation of the input rate from one period to the next.
     noise: float = 0.05
+    #: Whether tuples come at random (a Poisson process) and take streams at random, not evenly.
+    bursty: bool = False
     seed: int = 0
     strategy: Strategy = "resource"
     #: A look every 128 tuples: at tens of tuples per second, 1024 would take minutes.
@@ -80,7 +88,7 @@ class Simulator:
         if not math.isfinite(profile.end):
             raise UsageError(explain("simulation", "", "a profile that ends", repr(profile)))
         running = _Running(self, topology, policy, {**topology.minimal, **(degrees or {})})
-        return running.run(Arrivals(profile, law, self.noise, self.seed), profile.end)
+        return running.run(Arrivals(profile, law, self), profile.end)
 
 
 def nodes_of(topology: Staged) -> list[Node]:
@@ -114,7 +122,6 @@ class _Running:
     ) -> None:
         self._settings = settings
         self._topology = topology
-        self._policy = policy
         self._period = policy.timing.period
         self._roots = Roots(settings.timeout)
         self._record = Recorder(self._period)
@@ -136,8 +143,11 @@ class _Running:
             for name in names
         }
         self._links = Links(settings.machines, len(streams), settings.latency)
+        self._split = AtRandom() if settings.bursty else InTurns()
         nodes = nodes_of(topology)
-        self._monitor = Monitor(nodes, policy.timing, machines=len(settings.machines))
+        monitor = Monitor(nodes, policy.timing, machines=len(settings.machines))
+        self._loop = Loop(monitor, (Replicate(policy), Assign(self._place)))
+        self._now = 0.0
         self._replays = Judged(np.empty(0), _NOBODY, _NOBODY, 0, 0)
         #: Tuples of this period: sent by stage and stream, and born at the source.
         self._emitted: dict[str, dict[str, int]] = {}
@@ -150,9 +160,10 @@ class _Running:
             shares = self._cluster.shares()
             for name, station in self._stations.items():
                 took.append(self._serve(station, now, shares[name]))
-            self._look(now, took)
+            samples = self._look(now, took)
             self._links.next_period(now, self._period)
-            self._decide(now)
+            self._now = now
+            self._loop.turn(now, samples, self)
         links = dict(zip(self._streams, self._links.use.tolist(), strict=True))
         return self._record.outcome(self._roots.count, self._roots.left(), links)
 
@@ -187,7 +198,7 @@ class _Running:
 
         Gives the seconds that those tuples of the source took of which nothing is open any more.
         """
-        draws, made = _draws(rows.roots, name), np.zeros(len(rows.roots), np.int64)
+        draws, made = self._split.draws(name, rows.roots), np.zeros(len(rows.roots), np.int64)
         self._emitted[name] = {}
         for number, station, reads in self._readers[name]:
             low, high = reads.portion
@@ -207,8 +218,8 @@ class _Running:
 
     # --- looking and deciding ----------------------------------------------------------------
 
-    def _look(self, now: float, took: list[Floats]) -> None:
-        """Give samples to the monitor, and take note of what happened."""
+    def _look(self, now: float, took: list[Floats]) -> list[Sample]:
+        """Give samples, and take note of what happened."""
         judged = self._roots.judge(now)
         again = judged.tries < self._settings.replays
         self._replays = replace(
@@ -217,11 +228,12 @@ class _Running:
         self._record.in_time += judged.in_time
         self._record.late += judged.late
         source, born = self._topology.source, self._born
-        self._monitor.add(
+        samples = [
             Sample(source, now, 1, born, born, self._emitted[source], lost=judged.late),
             *self._cluster.samples(now, self._period, self._emitted, self._record),
-        )
+        ]
         self._record.moment(now, born, took, self._in_force())
+        return samples
 
     def _in_force(self) -> Degrees:
         stations = self._stations.values()
@@ -232,34 +244,31 @@ class _Running:
             sum(station.pending for station in stations),
         )
 
-    def _decide(self, now: float) -> None:
-        """Ask the policy, and make real what fits on the machines."""
-        degrees = {name: station.degree for name, station in self._stations.items()}
-        view = self._monitor.view(now, {self._topology.source: 1, **degrees})
-        made = [each for each in self._policy.decide(view) if each.changes]
-        if not made:
-            return
-        wanted = degrees | {each.component: each.degree for each in made}
-        granted, reasons = self._cluster.place(wanted)
-        for each in made:
-            name = each.component
-            change = replace(each, degree=granted[name])
-            self._record.applied.append(
-                Applied(now, change, reasons.get(name, "") if not change.changes else "")
-            )
-            if change.changes:
-                self._stations[name].rescale(granted[name], now, self._settings.pause)
-                self._monitor.changed(now, [change])
+    @property
+    def degrees(self) -> Mapping[str, int]:
+        """Degrees in force."""
+        stations = self._stations.items()
+        return {self._topology.source: 1} | {name: each.degree for name, each in stations}
+
+    @property
+    def busy(self) -> bool:
+        """Nothing is ever under way between two periods."""
+        return False
+
+    def realise(self, plan: Plan) -> Plan:
+        """Change the degrees for which there is room."""
+        wanted = {made.component for made in plan.of(Decision) if made.changes}
+        for made in plan.degrees:
+            if made.component in wanted:
+                refused = "" if made.changes else made.reason
+                self._record.applied.append(Applied(self._now, made, refused))
+            if made.changes:
+                station = self._stations[made.component]
+                settings = self._settings
+                station.rescale(made.degree, self._now, settings.pause, settings.spread)
         self._cluster.assign()
+        return plan
 
-
-def _draws(roots: Ints, name: str) -> Floats:
-    """Give each tuple a number from 0 to 1 that decides which streams it takes.
-
-    It depends on the tuple and the stage alone, so that policies are compared on the same tuples.
-    """
-    salt = int.from_bytes(name.encode()[:8], "little") | 1
-    mixed = (roots.astype(np.uint64) + np.uint64(salt)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
+    def _place(self, degrees: Mapping[str, int]) -> tuple[Mapping[str, int], Mapping[str, str]]:
+        """Find units for the tasks of all stages."""
+        return self._cluster.place({name: degrees[name] for name in self._stations})

@@ -55,6 +55,7 @@ class Station:
         self.degree = degree
         self.balancer = make_balancer(stage.grouping, degree, values, osg)
         self._costs = np.broadcast_to(np.array(stage.seconds), values)
+        #: What waits, in the order of tasks and time, and behind it what came in later periods.
         self._queue = Rows.none()
         self._coming: list[Rows] = []
         #: For each task: when it has ended what it had, its unit and machine, and the share of the
@@ -135,15 +136,21 @@ class Station:
             kept[own] = choose(own, float(self._free[task]))
         return rows.take(kept), rows.take(~kept)
 
-    def rescale(self, degree: int, now: float, pause: float) -> None:
-        """Have another degree from now on; after a pause, what waits is spread over all tasks."""
+    def rescale(self, degree: int, now: float, pause: float, spread: bool) -> None:
+        """Have another degree from now on, after a pause; what waits is spread, or stays."""
         rows = joined([self._queue, *self._coming])
-        rows = rows.take(np.argsort(rows.times, kind="stable"))
+        rows = rows.take(np.lexsort((rows.roots, rows.times)))
         self.balancer.resize(degree, rows.tasks, rows.values)
-        tasks = self.balancer.assign(rows.values)
+        moves = (
+            np.ones(len(rows), np.bool_) if spread else ~self.balancer.keep(rows.tasks, rows.values)
+        )
+        tasks = rows.tasks.copy()
+        tasks[moves] = self.balancer.assign(rows.values[moves])
         rows = Rows(rows.times, rows.roots, rows.values, tasks)
         waits = rows.times < now
-        self._queue, self._coming = rows.take(waits), [rows.take(~waits)]
+        waiting = rows.take(waits)
+        self._queue = waiting.take(np.argsort(waiting.tasks, kind="stable"))
+        self._coming = [rows.take(~waits)]
         fresh = degree - self.degree
         mean = float(self.demand.mean()) * self.degree / degree
         self.demand = np.full(degree, min(mean, 1.0))

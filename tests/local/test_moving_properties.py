@@ -1,0 +1,250 @@
+"""Keys change their tasks and tasks come and go between any two steps: nothing is lost or swapped.
+
+No thread runs here. Chance says which task works next and on how much, what arrives, what changes,
+and when the one who leads the change looks; so every interleaving of whole steps can come up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+from killed_program import link
+
+import thalweg as tw
+from thalweg.blocks import Block, Origin
+from thalweg.components import Bolt, Kind
+from thalweg.events import Event, Reconfigured
+from thalweg.execution import Run, Steering
+from thalweg.hashing import hash_key
+from thalweg.routing.table import RoutingTable
+from thalweg.runtimes.local.building import build
+from thalweg.runtimes.local.flights import Flights
+from thalweg.runtimes.local.isolation import AnyTask
+from thalweg.runtimes.local.links import Wiring
+from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.reconfiguring import Change, Reconfiguring
+from thalweg.runtimes.local.settings import Settings
+from thalweg.runtimes.local.units import Call, Special
+
+KEYS, GROUPS = range(12), 8
+keys = st.sampled_from(KEYS)
+degrees = st.integers(1, 4)
+
+
+class Chain(Bolt):
+    """Keeps a chain for each key, which tells lost, repeated and swapped tuples."""
+
+    kind = Kind.KEYED
+    outputs = {"key": int, "n": int, "value": int}
+
+    def process(self, t: Any) -> None:
+        value = link(self.state.get(t.key, 0), t.n)
+        self.state.put(t.key, value)
+        self.emit(t.key, t.n, value)
+
+
+def chained(rows: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Compute the chains one tuple after the other."""
+    values: Counter[int] = Counter()
+    made = []
+    for key, n in rows:
+        values[key] = link(values[key], n)
+        made.append((key, n, values[key]))
+    return made
+
+
+class Moving(RuleBasedStateMachine):
+    """An operator whose keys move, between a source and a sink; steps come in any order."""
+
+    order = "total"
+
+    @initialize(degree=degrees)
+    def start(self, degree: int) -> None:
+        self.rows: list[tuple[int, int]] = []
+        self.seen: list[Any] = []
+        self.events: list[Event] = []
+        self.asked = 0
+        builder = tw.TopologyBuilder("moving")
+        builder.add_spout("rows", tw.items([]), fields={"key": int, "n": int})
+        chain = builder.add_bolt("chain", Chain(), degree=degree, order=self.order)
+        chain.fields("rows", "key")
+        builder.add_bolt("out", tw.collect(self.seen), order=self.order).global_("chain")
+        self.flights = Flights(1 << 14, lambda number, _seconds: self.specials.pop(number, None))
+        self.specials: dict[int, Special] = {}
+        wiring = Wiring(
+            flights=self.flights,
+            specials=self.specials,
+            woken=lambda _operator: None,
+            delivered=lambda _link, _block: None,
+            processed=lambda _task, _block: None,
+            now=lambda: 0.0,
+        )
+        how = Settings(assigning="executors", key_groups=GROUPS, order=self.order)  # type: ignore[arg-type]  # one of them
+        self.built = build(how, builder.build(), Run(steering=Steering()), wiring)
+        for task in self.built.tasks_backwards():
+            task.prepare()
+        self.changing = Reconfiguring(self.built, self, self.events.append)
+
+    # --- what a run does for a reconfiguration ----------------------------------------------
+
+    def announce(self, component: str, task: int, call: Call) -> None:
+        number = self.flights.begin(0.0)
+        special = self.specials[number] = Special(component, task, call, len(self.rows))
+        for operator in self.built.operators:
+            if not operator.ordered and operator.takes(special):
+                operator.begin_special(number, special)
+        self._send(number, [])
+
+    def resize(self, operator: Operator, tasks: int) -> None:
+        """Nobody has to be started."""
+
+    def opened(self, task: AnyTask) -> None:
+        """Nobody closes it here."""
+
+    def tell(self) -> None:
+        """Nobody sleeps."""
+
+    def _send(self, number: int, blocks: list[Block]) -> None:
+        for to in self.built.sources["rows"]["default"]:
+            if blocks or to.reader.ordered:
+                to.reader.arrive(number, to, blocks)
+        self.flights.release(number, 0.0)
+
+    # --- what may happen ---------------------------------------------------------------------
+
+    @rule(found=st.lists(keys, min_size=1, max_size=8))
+    def arrive(self, found: list[int]) -> None:
+        first = len(self.rows)
+        self.rows += [(key, first + at) for at, key in enumerate(found)]
+        serials = np.arange(first, len(self.rows), dtype=np.int64)
+        batch = pa.record_batch({"key": found, "n": serials})
+        self._send(self.flights.begin(0.0), [Block(batch, Origin("rows"), serials)])
+
+    @rule(which=st.integers(0, 7), most=st.integers(1, 9))
+    def work(self, which: int, most: int) -> None:
+        self._work(which, most)
+
+    def _work(self, which: int, most: int) -> None:
+        able = [
+            (operator, task)
+            for operator in self.built.operators
+            for task in range(len(operator.tasks))
+            if operator.worklist.ready(task)
+        ]
+        if able:
+            operator, task = able[which % len(able)]
+            taken = operator.worklist.take(task, most)
+            assert taken is not None
+            operator.work(taken, task)
+            operator.worklist.release(taken.bucket)
+
+    @rule()
+    def advance(self) -> None:
+        if self.changing.active:
+            self.changing.advance()
+
+    @precondition(lambda self: not self.changing.active)
+    @rule(degree=degrees, budget=st.sampled_from([1, 100, 1 << 62]))
+    def rescale(self, degree: int, budget: int) -> None:
+        self._begin(Change(degrees={"chain": degree}, budget=budget))
+
+    @precondition(lambda self: not self.changing.active)
+    @rule(
+        degree=st.none() | degrees,
+        places=st.dictionaries(keys, st.integers(0, 3)),
+        groups=st.none() | st.lists(st.integers(0, 3), min_size=GROUPS, max_size=GROUPS),
+        budget=st.sampled_from([1, 100, 1 << 62]),
+    )
+    def reroute(
+        self, degree: int | None, places: dict[int, int], groups: list[int] | None, budget: int
+    ) -> None:
+        """Give keys and groups other tasks, and perhaps the component another degree as well."""
+        count = degree or self.built.operator("chain").degree
+        table = self.built.tables["chain"].resized(count)
+        table = table.with_keys({key: place % count for key, place in places.items()})
+        if groups is not None:
+            spread = np.array(groups, np.int64) % count
+            table = RoutingTable(table.epoch, count, spread, table.hashes, table.key_places)
+        degrees = {} if degree is None else {"chain": degree}
+        self._begin(Change(tables={"chain": table}, degrees=degrees, budget=budget))
+
+    def _begin(self, change: Change) -> None:
+        self.asked += 1
+        self.changing.begin(change)
+
+    # --- what must hold ----------------------------------------------------------------------
+
+    @invariant()
+    def no_key_is_at_two_tasks(self) -> None:
+        found = [key for task in self._tasks() for key, _ in task.context.state.items()]
+        assert len(found) == len(set(found))
+
+    def _tasks(self) -> list[Any]:
+        operator = self.built.operator("chain") if hasattr(self, "built") else None
+        return [] if operator is None else [*operator.tasks, *operator.retired]
+
+    def teardown(self) -> None:
+        """Let everything come to its end, and look at what was made of it."""
+        if not hasattr(self, "built"):
+            return
+        left = 10_000
+        while len(self.flights) or self.changing.active:
+            self.advance()
+            self._work(0, 1 << 20)
+            left -= 1
+            assert left, "it does not come to its end"
+        self.flights.validate()
+        self._check_output()
+        self._check_state()
+        report = self.changing.take_report()
+        told = [event for event in self.events if isinstance(event, Reconfigured)]
+        assert len(told) + (report is not None) == self.asked
+
+    def _check_output(self) -> None:
+        given = [(t.key, t.n, t.value) for t in self.seen]
+        assert given == chained(self.rows)
+
+    def _check_state(self) -> None:
+        operator, table = self.built.operator("chain"), self.built.tables["chain"]
+        assert operator.passing is None
+        assert len(operator.tasks) == operator.degree == table.places
+        assert not any(len(task.context.state) for task in operator.retired)
+        found = {}
+        for number, task in enumerate(operator.tasks):
+            assert task.context.degree == operator.degree
+            for key, value in task.context.state.items():
+                owner = table.places_of(np.array([hash_key(key)], np.uint64))
+                assert owner.tolist() == [number]
+                found[key] = value
+        assert found == {key: value for key, _, value in chained(self.rows)}
+
+
+class MovingUnordered(Moving):
+    """The same where nobody asks for more than the order of each key."""
+
+    order = "sender"
+
+    def _check_output(self) -> None:
+        given = [(t.key, t.n, t.value) for t in self.seen]
+        for key in KEYS:
+            mine = [row for row in chained(self.rows) if row[0] == key]
+            assert [row for row in given if row[0] == key] == mine
+
+
+enough = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMoving = Moving.TestCase
+TestMoving.settings = enough
+TestMovingUnordered = MovingUnordered.TestCase
+TestMovingUnordered.settings = enough

@@ -1,0 +1,341 @@
+"""Degrees follow a policy while tuples flow: state follows, order stays, decisions are told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from keyed_counting import Counting, every_way, running
+
+import thalweg as tw
+from thalweg.components import Bolt, Kind
+from thalweg.control.scaling.history import History
+from thalweg.control.scaling.settings import Scaling
+from thalweg.control.scaling.values import Decision, Timing, View
+from thalweg.control.settings import LocalitySettings
+from thalweg.events import Decided, Event, Noticed, Reconfigured
+from thalweg.metrics import Counter as Counts
+from thalweg.runtimes.local.runtime import Local
+from thalweg.runtimes.local.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class Script:
+    """Wants one set of degrees after the other, some time apart."""
+
+    degrees: tuple[Mapping[str, int], ...]
+    after: float = 0.0
+    timing: Timing = field(default_factory=lambda: Timing(0.05, 0.05, 0.0))
+    name: str = "script"
+
+    def decide(self, view: View) -> tuple[Decision, ...]:
+        """Go by how many changes there were."""
+        known = min((s[0].time for s in view.history.values() if s), default=view.now)
+        made = len({change.time for change in view.changes})
+        due = view.now - known >= self.after
+        wanted = self.degrees[min(made, len(self.degrees) - 1)] if due else {}
+        return tuple(
+            Decision(name, wanted.get(name, now), now, "as written")
+            for name, now in view.degrees.items()
+            if not view.node(name).is_source
+        )
+
+
+class Followed:
+    """Gives numbers until so many changes were told, and so many looks since then."""
+
+    def __init__(self, changes: int, looks: int = 2) -> None:
+        self.events: list[Event] = []
+        self.given: list[int] = []
+        self._changes, self._looks = changes, looks
+
+    @property
+    def enough(self) -> bool:
+        """Whether all of that was told."""
+        changes = [n for n, e in enumerate(self.events) if isinstance(e, Reconfigured)]
+        since = self.events[changes[-1] if changes else 0 :]
+        looks = sum(isinstance(event, Decided) for event in since)
+        return len(changes) >= self._changes and looks >= self._looks
+
+    def told(self, kind: type[Any]) -> list[Any]:
+        """Give the events of a kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def numbers(self) -> Iterator[int]:
+        """Give numbers."""
+        more = 400
+        while not self.enough or (more := more - 1):
+            self.given.append(len(self.given) ** 2 % 41)
+            yield self.given[-1]
+
+    def run(self, topology: tw.Topology, scaling: Any, **settings: Any) -> Any:
+        """Run a topology that takes these numbers."""
+        small = {"block_rows": 20, "most_block_rows": 20, "workers": 3, "window": 8}
+        local = Local(**(small | {"scaling": scaling} | settings))
+        return topology.run(on=local, listen=self.events.append)
+
+
+def counting(followed: Followed, seen: list[Any], **options: Any) -> tw.Topology:
+    builder = tw.TopologyBuilder("scaled")
+    builder.add_spout("keys", tw.items(followed.numbers), fields={"key": int})
+    builder.add_bolt("count", Counting(), **options).fields("keys", "key")
+    builder.add_bolt("out", tw.collect(seen), order="total").global_("count")
+    return builder.build()
+
+
+SCRIPT = Script(({"count": 2}, {"count": 5}, {"count": 1}, {"count": 3}))
+
+
+@every_way
+def test_a_policy_changes_degrees_and_no_result(way: dict[str, Any]) -> None:
+    followed, seen = Followed(4), list[Any]()
+    result = followed.run(counting(followed, seen, degree=1), SCRIPT, **way)
+    assert [(t.key, t.count) for t in seen] == running(followed.given)
+    assert result.table("counts") == Counter(followed.given)
+    assert result.metrics.component("count").degree == 3
+    texts = [event.text for event in followed.told(Decided) if event.text]
+    assert texts == [
+        f"script: count {before} -> {after} because as written"
+        for before, after in ((1, 2), (2, 5), (5, 1), (1, 3))
+    ]
+
+
+def test_a_component_without_a_degree_is_scaled_too() -> None:
+    followed, seen = Followed(1), list[Any]()
+    result = followed.run(counting(followed, seen), Script(({"count": 3},)))
+    assert result.table("counts") == Counter(followed.given)
+    assert len({t.task for t in seen}) == 3
+
+
+def test_in_a_dry_run_degrees_stay_and_wishes_are_told() -> None:
+    followed, seen = Followed(0, looks=30), list[Any]()
+    scaling = Scaling(SCRIPT, dry_run=True, beside=("static",))
+    result = followed.run(counting(followed, seen, degree=1), scaling)
+    assert result.metrics.component("count").degree == 1
+    assert followed.told(Reconfigured) == []
+    told = followed.told(Decided)
+    assert {event.carried_out for event in told} == {False}
+    wanted = {(event.policy, *event.degrees["count"]) for event in told}
+    assert wanted == {("script", 1, 2), ("static", 1, 1)}
+
+
+def test_policies_beside_the_leading_one_see_what_it_has_changed() -> None:
+    followed, seen = Followed(1), list[Any]()
+    scaling = Scaling(Script(({"count": 2},)), beside=("static",))
+    followed.run(counting(followed, seen, degree=1), scaling)
+    last = {event.policy: event for event in followed.told(Decided)}
+    assert last["static"].degrees["count"] == (2, 2)
+    assert [last[name].carried_out for name in ("script", "static")] == [True, False]
+
+
+def test_what_cannot_be_split_is_refused_with_the_reason() -> None:
+    followed, seen = Followed(0, looks=5), list[Any]()
+    followed.run(counting(followed, seen, degree=1), Script(({"out": 2},)))
+    (text,) = {event.text for event in followed.told(Decided)}
+    assert text.startswith("script: out 1 stays because as written; degree in component 'out'")
+
+
+def test_samples_and_decisions_are_kept_and_a_later_run_goes_on_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    for degrees in (2,), (2, 5):
+        followed, seen, degree = Followed(1), list[Any](), degrees[-1]
+        script = Script(tuple({"count": degree} for degree in degrees))
+        followed.run(counting(followed, seen, degree=1), Scaling(script, history=path))
+        assert followed.told(Decided)[-1].degrees["count"] == (degree, degree)
+    with History(path, writes=False) as history:
+        changes = [(c.component, c.before, c.after) for c in history.changes()]
+        assert changes == [("count", 1, 2), ("count", 1, 5)]  # the second knew of the first
+        assert {sample.component for sample in history.samples()} == {"keys", "count", "out"}
+
+
+# --- together with locality -----------------------------------------------------------------------
+
+
+class Passing(Bolt):
+    """Notes where each key was, and passes it on."""
+
+    kind = Kind.KEYED
+    outputs = {"key": int, "other": int, "task": int}
+
+    def process(self, t: Any) -> None:
+        """Pass on."""
+        self.state.put(t.key, 1)
+        self.emit(t.key, t.key + 1000, self.context.task)
+
+
+class Second(Bolt):
+    """Says where both keys of a tuple were."""
+
+    kind = Kind.KEYED
+    outputs = {"first": int, "second": int}
+
+    def process(self, t: Any) -> None:
+        """Compare."""
+        self.state.put(t.other, 1)
+        self.emit(t.task, self.context.task)
+
+
+def test_keys_that_occur_together_move_once_with_the_degrees() -> None:
+    followed, seen = Followed(1), list[Any]()
+    builder = tw.TopologyBuilder("together")
+    builder.add_spout("keys", tw.items(followed.numbers), fields={"key": int})
+    builder.add_bolt("a", Passing(), degree=2).fields("keys", "key")
+    builder.add_bolt("b", Second(), degree=2).fields("a", "other")
+    builder.add_bolt("out", tw.collect(seen)).global_("b")
+    learning = tw.Locality(every=None, sampling=1.0, deciding=LocalitySettings(evidence=100))
+    scaling = Script(({"a": 4, "b": 4},), after=1.0)
+    followed.run(builder.build(), scaling, locality=learning)
+    (told,) = followed.told(Reconfigured)
+    assert "'a' has 4 tasks, not 2, 'b' has 4 tasks, not 2" in told.text
+    assert followed.told(Noticed) == []
+    last = [(t.first, t.second) for t in seen[-300:]]
+    assert {first for first, _ in last} == {0, 1, 2, 3}
+    assert sum(first == second for first, second in last) >= 0.9 * len(last)
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+
+def operator() -> Any:
+    link = SimpleNamespace(arrived=0, waiting=0)
+    sent = SimpleNamespace(arrived=0)
+    return SimpleNamespace(
+        component=SimpleNamespace(name="count"),
+        degree=1,
+        inputs=[link],
+        streams={"default": [sent]},
+        counters=[Counts("count", 1)],
+        tasks=[None],
+    )
+
+
+def test_a_sample_counts_what_was_done_since_the_last_one() -> None:
+    one = operator()
+    built: Any = SimpleNamespace(spouts={}, sources={}, operators=[one], counters={})
+    sampling = Sampling(built, period=10.0)
+    assert sampling.take(100.0) == []
+    one.inputs[0].arrived, one.inputs[0].waiting = 50, 20
+    one.streams["default"][0].arrived = 15
+    one.counters[0].per_task[0], one.counters[0].busy, one.counters[0].cpu = 30, 6.0, 2.0
+    (sample,) = sampling.take(110.0)
+    assert (sample.received, sample.processed, sample.pending) == (50, 30, 20)
+    assert (sample.emitted, sample.latency_mean, sample.latency_max) == ({"default": 15}, 0.2, 0.2)
+    assert (sample.busy, sample.tasks[0].used) == (6.0, 0.2)
+    one.inputs[0].arrived = 100
+    (sample,) = sampling.take(122.5)  # a quarter of a period late
+    assert (sample.received, sample.time) == (40, 122.5)
+
+
+@pytest.mark.parametrize("late", [4.0, 16.0])
+def test_what_is_no_period_is_no_sample(late: float) -> None:
+    built: Any = SimpleNamespace(spouts={}, sources={}, operators=[operator()], counters={})
+    sampling = Sampling(built, period=10.0)
+    sampling.take(100.0)
+    assert sampling.take(100.0 + late) == []
+
+
+def test_a_task_that_is_new_has_begun_at_nothing() -> None:
+    one = operator()
+    built: Any = SimpleNamespace(spouts={}, sources={}, operators=[one], counters={})
+    sampling = Sampling(built, period=10.0)
+    one.counters[0].per_task[0], one.counters[0].busy = 100, 10.0
+    sampling.take(0.0)
+    one.counters = [Counts("count", 1, busy=3.0), Counts("count", 1, busy=1.0)]
+    one.counters[0].per_task[0], one.counters[1].per_task[0] = 10, 10
+    one.degree = 2
+    (sample,) = sampling.take(10.0)
+    assert (sample.busy, sample.latency_mean, sample.latency_max) == (4.0, 0.2, 0.3)
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scaling", "expected"),
+    [
+        ("hope", "scaling policy: expected one of"),
+        (5, "scaling: expected a policy or its name, got 5"),
+        ("thalweg:hope", "scaling policy: expected one of"),
+    ],
+)
+def test_what_is_no_policy_is_refused(scaling: Any, expected: str) -> None:
+    with pytest.raises(tw.UsageError, match=expected):
+        Local(scaling=scaling)
+
+
+@pytest.mark.parametrize(
+    "given", [{"speed": 0.0}, {"most": 0}, {"most": {"count": 0}}, {"loss": 1.0}, {"loss": -0.1}]
+)
+def test_settings_that_make_no_sense_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(tw.UsageError, match="scaling"):
+        Scaling(**given)
+
+
+def test_a_policy_of_ones_own_can_be_sped_up_if_it_is_a_dataclass() -> None:
+    assert Scaling(SCRIPT, speed=5).leading.timing == Timing(0.01, 0.01, 0.0)
+
+    class Plain:
+        name, timing = "plain", Timing()
+
+        def decide(self, _view: View) -> tuple[Decision, ...]:
+            return ()
+
+    with pytest.raises(tw.UsageError, match="a policy that is a dataclass"):
+        Scaling(Plain(), speed=5)
+
+
+def test_degrees_change_between_snapshots_and_the_next_run_begins_with_them(
+    tmp_path: Path,
+) -> None:
+    followed, seen = Followed(4), list[Any]()
+    kept = {"checkpoint": tmp_path, "snapshot_every": 0.05}
+    result = followed.run(counting(followed, seen, degree=1), SCRIPT, **kept)
+    assert result.table("counts") == Counter(followed.given)
+    again = Followed(0, looks=0)
+    result = again.run(counting(again, [], degree=1), "static", **kept)
+    assert result.metrics.component("count").degree == 3
+    assert result.table("counts") == Counter(followed.given)
+
+
+class Broken(Counting):
+    """Cannot begin."""
+
+    def prepare(self, context: Any) -> None:
+        """Fail."""
+        raise RuntimeError("no service")
+
+
+def test_a_run_that_cannot_begin_leaves_no_history_open(tmp_path: Path) -> None:
+    builder = tw.TopologyBuilder("broken")
+    builder.add_spout("keys", tw.items([1]), fields={"key": int})
+    builder.add_bolt("count", Broken(), degree=1).fields("keys", "key")
+    with pytest.raises(tw.ComponentError, match="no service"):
+        builder.build().run(on=Local(scaling=Scaling(history=tmp_path / "kept.db")))
+    assert list(tmp_path.iterdir()) == []
+
+
+@dataclass(frozen=True)
+class Noting:
+    """Changes nothing, and notes the changes that it sees."""
+
+    seen: list[int]
+    timing: Timing = field(default_factory=lambda: Timing(0.05, 0.05, 0.0))
+    name: str = "noting"
+
+    def decide(self, view: View) -> tuple[Decision, ...]:
+        """Look."""
+        self.seen.append(len(view.changes))
+        return ()
+
+
+def test_policies_beside_know_when_degrees_have_changed() -> None:
+    followed, noting = Followed(2), Noting([])
+    script = Script(({"count": 2}, {"count": 3}))
+    followed.run(counting(followed, [], degree=1), Scaling(script, beside=(noting,)))
+    assert noting.seen == sorted(noting.seen)
+    assert noting.seen[-1] == 2
