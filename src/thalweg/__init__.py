@@ -11,7 +11,7 @@
 from thalweg import execution, groupings
 from thalweg.builder import TopologyBuilder
 from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, Spout, TaskContext
-from thalweg.config import dead_letter
+from thalweg.config import Quality, dead_letter
 from thalweg.connectors import (
     call,
     collect,
@@ -44,6 +44,7 @@ from thalweg.errors import (
 from thalweg.execution import Result, Steering
 from thalweg.expressions import col, lit
 from thalweg.flow import Flow
+from thalweg.operators.purity import pure
 from thalweg.runtimes.inline import Inline
 from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.foreach import foreach_batch
@@ -63,6 +64,7 @@ __all__ = [
     "Kind",
     "Local",
     "Locality",
+    "Quality",
     "RecordError",
     "Result",
     "Scaling",
@@ -88,6 +90,7 @@ __all__ = [
     "groupings",
     "items",
     "lit",
+    "pure",
     "ramp",
     "rate",
     "read_table",

@@ -25,7 +25,7 @@ from typing import Any
 from thalweg import groupings, validation
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import AnyBody, BlockBolt, BlockSpout, Bolt, Spout
-from thalweg.config import Options
+from thalweg.config import Options, Quality
 from thalweg.errors import TopologyError, explain, shorten
 from thalweg.groupings import CustomGrouping, Grouping, describe
 from thalweg.schemas import Fields, fields
@@ -46,10 +46,14 @@ class _Draft:
 
 
 class TopologyBuilder:
-    """Collects components; ``build`` checks them and freezes the topology."""
+    """Collects components; ``build`` checks them and freezes the topology.
 
-    def __init__(self, name: str) -> None:
+    ``quality`` says what a run may give up when it cannot do all.
+    """
+
+    def __init__(self, name: str, *, quality: Quality | None = None) -> None:
         self.name = _checked_name("topology", name)
+        self._quality = _checked_quality(name, quality)
         self._drafts: dict[str, _Draft] = {}
 
     def add_spout(self, name: str, spout: AnyBody, *, fields: Any = None, **options: Any) -> None:
@@ -90,6 +94,7 @@ class TopologyBuilder:
                 replace(c, inputs=tuple(replace(i, order=orders[c.name, i]) for i in c.inputs))
                 for c in arranged
             ),
+            self._quality,
         )
 
     def _add(
@@ -117,6 +122,13 @@ def _checked_name(what: str, name: str) -> str:
             explain(f"{what} name {name!r}", expected="letters, digits, '_', '-' or '.'")
         )
     return name
+
+
+def _checked_quality(name: str, quality: Quality | None) -> Quality | None:
+    if quality is not None and not isinstance(quality, Quality):
+        text = explain(f"quality of {name!r}", expected="a Quality(...)", got=shorten(quality))
+        raise TopologyError(text)
+    return quality
 
 
 def body_outputs(body: AnyBody) -> dict[str, Fields]:

@@ -120,6 +120,10 @@ class TaskContext:
         """Note that the component has another number of tasks now; for runtimes."""
         object.__setattr__(self, "degree", degree)
 
+    def reshaped(self, shapes: Mapping[str, Shape]) -> None:
+        """Note that other fields pass through the component now; for runtimes."""
+        object.__setattr__(self, "shapes", shapes)
+
 
 class Body:
     """Common to spouts and bolts: outputs, life cycle, and what the runtime sets."""
@@ -230,6 +234,10 @@ class BlockSpout(Body):
         AT_ONCE says that there is certainly more, though ``next_block`` gave nothing.
         """
         return 0.0
+
+    def backlog(self) -> int | None:
+        """Give the number of rows that are there and were not given yet; None when unknown."""
+        return None
 
     def finish(self) -> None:
         """Say that there will be no more rows."""

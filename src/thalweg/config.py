@@ -23,6 +23,9 @@ ISOLATIONS: tuple[IsolationName, ...] = ("thread", "process")
 OverflowName = Literal["block", "drop_oldest", "fail"]
 OVERFLOWS: tuple[OverflowName, ...] = ("block", "drop_oldest", "fail")
 
+SheddingName = Literal["random", "window"]
+SHEDDINGS: tuple[SheddingName, ...] = ("random", "window")
+
 #: Options that are one of a few words.
 _CHOICES: dict[str, tuple[str, ...]] = {
     "order": ORDERS,
@@ -111,6 +114,41 @@ class Options:
                 expected = f"one of {choices}"
                 raise TopologyError(explain(name, where, expected, repr(read[name])))
         return read
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What a topology may give up when the highest degrees do not do.
+
+    >>> Quality(loss=0.2, by="window", window="10 s").length
+    10.0
+    """
+
+    #: The largest share of its sources' tuples; 0 for none.
+    loss: float = 0.0
+    #: Single tuples at random, or all tuples of some windows, so that the others are exact.
+    by: SheddingName = "random"
+    #: Seconds of a window, by the clock as tuples come.
+    window: float | str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.loss < 1:
+            raise UsageError(explain("quality loss", "", "0 or more, below 1", str(self.loss)))
+        if self.by not in SHEDDINGS:
+            raise UsageError(explain("quality by", "", f"one of {SHEDDINGS}", repr(self.by)))
+        if (self.by == "window") != (self.window is not None):
+            expected = "a duration with by='window', and only then"
+            raise UsageError(explain("quality window", "", expected, repr(self.window)))
+        _ = self.length
+
+    @property
+    def length(self) -> float | None:
+        """Seconds of a window; None where single tuples go."""
+        return None if self.window is None else seconds(self.window)
+
+    def allowed(self, loss: float | None) -> float:
+        """Give the share that a run may give up, which has its own word: None for none."""
+        return self.loss if loss is None else min(loss, self.loss)
 
 
 def setting(text: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ Fields(hashtag: string, count: int64)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,13 +22,14 @@ from thalweg import groupings
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.builder import TopologyBuilder, body_outputs
 from thalweg.components import AnyBody, AnyBolt, BlockBolt, Bolt
-from thalweg.config import ORDERS, OrderName
+from thalweg.config import ORDERS, OrderName, Quality
 from thalweg.errors import TopologyError, explain, shorten
 from thalweg.execution import Result
 from thalweg.expressions import Expression
 from thalweg.groupings import Grouping
 from thalweg.operators import keyed, spreading, stateless
 from thalweg.operators.calls import Call, Function, bind, result_fields
+from thalweg.operators.purity import Pure, extending, filtering, plain
 from thalweg.operators.ranking import Top
 from thalweg.operators.starting import class_step, starter
 from thalweg.schemas import Fields, fields
@@ -39,14 +40,19 @@ _SHUFFLE = groupings.Shuffle()
 
 
 class Flow:
-    """A topology under construction; ``order="total"`` makes every sink's output the serial one."""
+    """A topology under construction; ``order="total"`` makes every sink's output the serial one.
 
-    def __init__(self, name: str, order: OrderName | None = None) -> None:
+    ``quality`` says what a run may give up when it cannot do all.
+    """
+
+    def __init__(
+        self, name: str, order: OrderName | None = None, quality: Quality | None = None
+    ) -> None:
         if order not in (None, *ORDERS):
             raise TopologyError(explain(f"order of {name!r}", "", f"one of {ORDERS}", repr(order)))
         self.name = name
         self._order = order
-        self._builder = TopologyBuilder(name)
+        self._builder = TopologyBuilder(name, quality=quality)
         self._tables: dict[str, Stream] = {}
 
     def source(self, name: str, source: Any, fields: Any = None, **options: Any) -> Stream:
@@ -122,31 +128,31 @@ class Stream:
         made = stateless.FlatMap(call, result_fields(function, fields, default))
         return self._then(name, made, options)
 
-    def filter(self, condition: Function | Expression, **options: Any) -> Stream:
+    def filter(self, condition: Function | Expression | Pure, **options: Any) -> Stream:
         """Keep the tuples for which a function or an expression on columns is true."""
         name = self._name("filter", options)
-        if isinstance(condition, Expression):
-            self._check_fields(condition.fields, name)
-            return self._then(name, stateless.FilterExpression(condition, self.fields), options)
-        call = bind(condition, self.fields, name)
-        return self._then(name, stateless.Filter(call, self.fields), options)
+        column = self._column(condition, name)
+        touches = filtering(condition, _takes(column))
+        if isinstance(column, Expression):
+            made = stateless.FilterExpression(column, self.fields, touches)
+            return self._then(name, made, options)
+        return self._then(name, stateless.Filter(column, self.fields, touches), options)
 
-    def extend(self, **columns: Function | Expression) -> Stream:
+    def extend(self, **columns: Function | Expression | Pure) -> Stream:
         """Add fields, or replace some: each a function of fields, or an expression on columns."""
         name = self._name("extend", {})
         if not columns:
             raise TopologyError(explain(name, expected="name=function or name=expression"))
         bound = {field: self._column(value, name) for field, value in columns.items()}
-        added = Fields(tuple(columns), (None,) * len(columns))
-        return self._then(name, stateless.Extend(bound, self.fields.extend(added)), {})
+        touches = extending(columns, {field: _takes(value) for field, value in bound.items()})
+        outputs = self.fields.extend(Fields(tuple(columns), (None,) * len(columns)))
+        return self._then(name, stateless.Extend(bound, outputs, touches), {})
 
     def select(self, *names: str) -> Stream:
         """Keep these fields, in this order."""
         name = self._name("select", {})
         self._check_fields(names, name)
-        kept = self.fields.select(names)
-        chosen = list(names)
-        return self._then(name, stateless.MapBlock(lambda batch: batch.select(chosen), kept), {})
+        return self._then(name, stateless.Select(self.fields.select(names)), {})
 
     def map_block(
         self,
@@ -266,6 +272,9 @@ class Stream:
         return str(options.pop("name", None) or self.flow._builder.free_name(wanted))
 
     def _column(self, value: Any, where: str) -> Call | Expression:
+        if isinstance(value, Pure):
+            self._check_fields(value.reads or (), where)
+            value = plain(value)
         if isinstance(value, Expression):
             self._check_fields(value.fields, where)
             return value
@@ -428,6 +437,11 @@ def _beside_key(key: Fields, value: Fields, where: str) -> Fields:
             )
         )
     return key.extend(value)
+
+
+def _takes(column: Call | Expression) -> Collection[str] | None:
+    """Name the fields that something is called with; None for whole tuples."""
+    return column.fields if isinstance(column, Expression) else column.names
 
 
 def _missing() -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from thalweg import execution
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import AnyBody, BlockSpout, Kind, Spout
-from thalweg.config import Options, OrderName
+from thalweg.config import Options, OrderName, Quality
 from thalweg.errors import TopologyError, explain
 from thalweg.groupings import Fields as FieldsGrouping
 from thalweg.groupings import Grouping, PartialKey
@@ -83,6 +83,8 @@ class Topology:
 
     name: str
     components: tuple[Component, ...]
+    #: What may be given up when not all can be done; None where that is left to the run.
+    quality: Quality | None = None
 
     def __iter__(self) -> Iterator[Component]:
         return iter(self.components)

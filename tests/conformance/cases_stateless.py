@@ -13,6 +13,7 @@ from thalweg.components import BlockBolt, Bolt
 from thalweg.connectors.memory import items
 from thalweg.expressions import col, lit
 from thalweg.flow import Flow, Stream
+from thalweg.operators.purity import pure
 from thalweg.topology import Topology
 
 PEOPLE = [("ann", 31), ("bob", 17), ("cy", 64), ("dee", 18), ("ed", 5), ("fay", 18)]
@@ -133,6 +134,11 @@ def branched() -> Topology:
 def branched_and_merged() -> Topology:
     adults, minors = people("sender").branch(lambda age: age >= 18)
     return to_sink(adults.map(lambda name, age: (name, -age)).merge(minors))
+
+
+def pure_operators() -> Topology:
+    stream = people().extend(double=pure(lambda age: 2 * age)).filter(pure(col("age") >= 18))
+    return to_sink(stream.select("name", "double").filter(pure(lambda t: t.double, reads="double")))
 
 
 def merged_sources() -> Topology:
@@ -260,6 +266,12 @@ CASES = [
         lambda: to_sink(people().select("age", "name")),
         {"people": PEOPLE},
         (Exactly("out", [(age, name) for name, age in PEOPLE]),),
+    ),
+    Case(
+        "what is pure gives the same as what is not",
+        pure_operators,
+        {"people": PEOPLE},
+        (Exactly("out", [(name, 2 * age) for name, age in PEOPLE if age >= 18]),),
     ),
     Case(
         "map_block works on columns",

@@ -227,3 +227,13 @@ def test_with_room_keys_are_where_most_partners_are_however_batches_are_cut(
 def _together(parts: list) -> dict:
     links = {link for part in parts for link in part}
     return {link: merged([p[link] for p in parts if link in p], 10**6) for link in sorted(links)}
+
+
+def test_with_another_number_of_places_it_begins_anew() -> None:
+    recent = {A_TO_B: pair_counts(("author", "port", 3), *spread("x"))}
+    adopter = Adopter({})
+    adopter.after(recent, known_places(author=1))
+    for places in (3, 1):
+        now = {name: table.with_keys({"author": 0}) for name, table in even(places).items()}
+        made = adopter.after(recent, now) or now
+        assert made["b"].places_of(hashes("port")).tolist() == [0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from scaling_views import bolt, changes, drive, samples, source, view
 
 from thalweg.control.scaling.experience import achieved, experience
-from thalweg.control.scaling.ours import PROFILES, ProfileName, Thalweg
+from thalweg.control.scaling.ours import PROFILES, Need, ProfileName, Thalweg
+from thalweg.control.scaling.outlook import outlook
 from thalweg.control.scaling.values import Change, Node
 
 #: Tuples per second of one task in :func:`drive`.
@@ -119,6 +121,34 @@ def test_tuples_that_will_be_done_soon_change_nothing() -> None:
     assert [made.degree for made in Thalweg().decide(seen)] == [1]
     # They wait for 10 s. With three tasks the last of 140 would wait 9.7 s, after a pause of 5 s.
     assert [made.degree for made in Thalweg("performance").decide(seen)] == [1]
+
+
+@pytest.mark.parametrize(("waiting", "degree"), [(100, 1), (110, 2)])
+def test_a_little_too_much_is_let_be_until_tuples_have_waited(waiting: int, degree: int) -> None:
+    # 11 tuples/s arrive, a task can do 10. Tuples may wait for 15 s, of which 0.7 are 10.5 s.
+    work = samples("work", [110] * 12, pending=[0] * 11 + [waiting])
+    nodes = [Node("posts"), bolt("work", "posts")]
+    seen = view(nodes, {"posts": source("posts", [110] * 12), "work": work}, delta=30.0)
+    (made,) = Thalweg().decide(seen)
+    assert made.degree == degree
+
+
+def test_much_too_much_asks_for_tasks_before_any_tuple_waits() -> None:
+    work, nodes = samples("work", [100] * 12), [Node("posts"), bolt("work", "posts")]
+    sent = source("posts", [100] * 11 + [140])
+    (made,) = Thalweg().decide(view(nodes, {"posts": sent, "work": work}, delta=30.0))
+    assert made.degree == 2
+
+
+def test_what_gathers_in_a_pause_asks_for_less_where_the_stream_falls() -> None:
+    # 100 gather in 10 s, to be made up for within 20 s: 5/s, beside what comes in that time.
+    use = replace(PROFILES["balanced"], target=1.0, drain=20.0)
+    steady = Need(outlook([10.0]), 10.0, 10.0, 10.0, 0, False, 1.0, 10.0)
+    falling = replace(steady, later=6.0)
+    assert steady.tasks(10.0, use) == pytest.approx(15)
+    assert falling.tasks(10.0, use) == pytest.approx(11)
+    # It still has to do for the rate that is there now.
+    assert replace(steady, later=1.0).tasks(10.0, use) == pytest.approx(10)
 
 
 def test_bursts_of_a_windowed_parent_are_spread_over_its_window() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -68,6 +69,35 @@ def test_a_component_that_can_have_more_tasks_is_left_to_the_policy() -> None:
 
 def test_nothing_is_decided_in_grace() -> None:
     assert shed(300, changes=(Change(50.0, "work", 1, 2),)) == []
+
+
+# --- whole windows ---------------------------------------------------------------------------
+
+
+def by_window(received: int, lost: int, share: float) -> list[Shedding]:
+    """The same, where windows of 10 s are given up: ``lost`` of the sources' tuples were."""
+    nodes = [Node("posts"), bolt("work", "posts", most=2)]
+    sent = [replace(s, received=received, lost=lost) for s in source("posts", [received] * 6)]
+    history = {"posts": tuple(sent), "work": samples("work", [received] * 6, degree=2)}
+    step = Shed(0.5, lambda: share, window=10.0)
+    seen = view(nodes, history, grace=60.0)
+    return [m for m in step.decide(seen, Plan()) if isinstance(m, Shedding)]
+
+
+def test_the_error_is_that_of_the_number_of_windows_where_they_are_given_up() -> None:
+    (made,) = by_window(300, 0, 0.0)
+    assert made.share == 0.34
+    assert made.error == pytest.approx(relative_error(0.34, 6))  # 60 s
+    assert "34 % of all windows of 10 s are given up (allowed: 50 %)" in made.reason
+
+
+def test_what_was_really_given_up_counts_for_few_windows() -> None:
+    (made,) = by_window(150, 50, 0.5)  # a quarter was: 1200 would have come, all can be done
+    assert (made.share, made.changes) == (0.0, True)
+
+
+def test_where_every_window_was_given_up_the_share_counts() -> None:
+    assert by_window(0, 300, 0.5) == []
 
 
 @pytest.mark.parametrize(("share", "tuples", "error"), [(0.5, 100, 0.1), (0.2, 2500, 0.01)])

@@ -119,7 +119,8 @@ def test_a_run_killed_at_any_moment_goes_on(seed: int, tmp_path: Path) -> None:
 
 
 def test_state_in_processes_survives(tmp_path: Path) -> None:
-    job = Job(folder=str(tmp_path), rows=6_000, isolation="process")
+    small = {"block_rows": 100, "most_block_rows": 100, "snapshot_every": 0}
+    job = Job(folder=str(tmp_path), rows=6_000, isolation="process", settings=small)
     kills = run(job, "before manifest=kill@3", "after manifest=kill@4")
     assert kills == 2
     check(job)

@@ -69,6 +69,10 @@ class Moving(RuleBasedStateMachine):
     """An operator whose keys move, between a source and a sink; steps come in any order."""
 
     order = "total"
+    assigning = "executors"
+    #: How many times somebody works on what was added before anything else happens: now, and
+    #: from the next switch on.
+    hurry = next_hurry = 0
 
     @initialize(degree=degrees)
     def start(self, degree: int) -> None:
@@ -91,15 +95,30 @@ class Moving(RuleBasedStateMachine):
             processed=lambda _task, _block: None,
             now=lambda: 0.0,
         )
-        how = Settings(assigning="executors", key_groups=GROUPS, order=self.order)  # type: ignore[arg-type]  # one of them
+        how = Settings(assigning=self.assigning, key_groups=GROUPS, order=self.order)  # type: ignore[arg-type]  # one of them
         self.built = build(how, builder.build(), Run(steering=Steering()), wiring)
         for task in self.built.tasks_backwards():
             task.prepare()
         self.changing = Reconfiguring(self.built, self, self.events.append)
+        self._watch(self.built.operator("chain").worklist)
+
+    def _watch(self, worklist: Any) -> None:
+        """Let workers come between any two additions."""
+        add = worklist.add
+
+        def hurried(bucket: int, item: Any, rows: int) -> None:
+            add(bucket, item, rows)
+            if self.hurry:
+                self.hurry -= 1
+                self._work(self.hurry, 1)
+
+        worklist.add = hurried
 
     # --- what a run does for a reconfiguration ----------------------------------------------
 
     def announce(self, component: str, task: int, call: Call) -> None:
+        if call == "switch":
+            self.hurry, self.next_hurry = self.next_hurry, 0
         number = self.flights.begin(0.0)
         special = self.specials[number] = Special(component, task, call, len(self.rows))
         for operator in self.built.operators:
@@ -150,6 +169,10 @@ class Moving(RuleBasedStateMachine):
             operator.work(taken, task)
             operator.worklist.release(taken.bucket)
 
+    @rule(times=st.integers(1, 9))
+    def be_quick(self, times: int) -> None:
+        self.next_hurry = times
+
     @rule()
     def advance(self) -> None:
         if self.changing.active:
@@ -199,7 +222,7 @@ class Moving(RuleBasedStateMachine):
         """Let everything come to its end, and look at what was made of it."""
         if not hasattr(self, "built"):
             return
-        left = 10_000
+        left, self.hurry = 10_000, 0
         while len(self.flights) or self.changing.active:
             self.advance()
             self._work(0, 1 << 20)
@@ -243,8 +266,29 @@ class MovingUnordered(Moving):
             assert [row for row in given if row[0] == key] == mine
 
 
+class MovingAmongWorkers(Moving):
+    """The same where any worker takes any task."""
+
+    assigning = "workers"
+
+
+def test_a_unit_is_not_over_while_its_parts_are_still_split_off() -> None:
+    """What waits for a lone task is split when others come; a worker may be quick with a part."""
+    moving = MovingAmongWorkers()
+    moving.start(degree=1)
+    moving.rescale(degree=3, budget=1 << 62)
+    moving.be_quick(times=1)
+    while moving.changing.active:
+        moving.arrive(list(KEYS))
+        moving.advance()
+        moving.work(which=0, most=1)
+    moving.teardown()
+
+
 enough = settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestMoving = Moving.TestCase
 TestMoving.settings = enough
 TestMovingUnordered = MovingUnordered.TestCase
 TestMovingUnordered.settings = enough
+TestMovingAmongWorkers = MovingAmongWorkers.TestCase
+TestMovingAmongWorkers.settings = enough

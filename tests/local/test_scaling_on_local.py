@@ -182,8 +182,13 @@ class Second(Bolt):
 
 def test_keys_that_occur_together_move_once_with_the_degrees() -> None:
     followed, seen = Followed(1), list[Any]()
+
+    def keys() -> Iterator[int]:
+        for at, _ in enumerate(followed.numbers()):
+            yield at % 24  # so that four tasks can have as many of them each
+
     builder = tw.TopologyBuilder("together")
-    builder.add_spout("keys", tw.items(followed.numbers), fields={"key": int})
+    builder.add_spout("keys", tw.items(keys), fields={"key": int})
     builder.add_bolt("a", Passing(), degree=2).fields("keys", "key")
     builder.add_bolt("b", Second(), degree=2).fields("a", "other")
     builder.add_bolt("out", tw.collect(seen)).global_("b")

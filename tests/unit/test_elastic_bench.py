@@ -10,6 +10,7 @@ from thalweg.bench import elastic, elastic_cases
 from thalweg.bench.elastic_cases import OURS, PLUS, SAME, calm_latency, cases, row, scenario_names
 from thalweg.bench.elastic_plots import pictures
 from thalweg.bench.elastic_summary import SIX, summary
+from thalweg.bench.elastic_tables import tables
 from thalweg.control.scaling.policies import POLICIES
 from thalweg.errors import UsageError
 from thalweg.workloads.scenarios import balancing
@@ -104,6 +105,18 @@ def test_latency_is_judged_outside_of_grace_times(short):
     outcome = case.run(1)
     assert calm_latency(outcome, outcome, 1.0) > 0
     assert dict(pictures("x", "sink", {OURS: outcome}))["x-degree"].startswith("<svg")
+
+
+def test_tables_have_a_row_for_each_policy_and_published_losses_beside_ours():
+    known = {"policies": {"static": rows(0.5), OURS: rows(0.0)}, "published_lost": {"static": 0.4}}
+    other = {"policies": {"static": rows(0.1, 2000.0), PLUS: rows(0.2)}}
+    lost, spent, _, other_lost, *_ = tables({"a": known, "b": known, "c": other}).split("\n\n")
+    assert lost.splitlines()[2:] == [
+        "| static | 50.00 (40) | 50.00 (40) |",
+        "| thalweg | 0.00 | 0.00 |",
+    ]
+    assert spent.splitlines()[0] == "| core-seconds | a | b |"
+    assert other_lost.splitlines()[2:] == ["| static | 10.00 |", "| autoscale+ | 20.00 |"]
 
 
 def test_unknown_scenarios_are_refused():

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from thalweg.bench.elastic_cases import BURSTY, LITERAL
 from thalweg.drawing.charts import Points, line_chart
 from thalweg.runtimes.simulator.outcome import Outcome
 
+#: Not drawn: there are only so many colours that one can tell apart.
+_LEFT_OUT = (LITERAL, "ds2")
 
-def pictures(
-    name: str, critical: str, outcomes: Mapping[str, Outcome]
-) -> Iterator[tuple[str, str]]:
+
+def pictures(name: str, critical: str, found: Mapping[str, Outcome]) -> Iterator[tuple[str, str]]:
     """Give names and pictures of a scenario."""
+    outcomes = {
+        label: outcome
+        for label, outcome in found.items()
+        if label not in _LEFT_OUT and not label.endswith(BURSTY)
+    }
     degrees = {label: _degrees(outcome, critical) for label, outcome in outcomes.items()}
     yield f"{name}-degree", line_chart(f"{name}: tasks of {critical}", degrees, "minutes", "tasks")
     first = next(iter(outcomes.values()))

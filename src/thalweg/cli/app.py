@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -30,7 +30,7 @@ from thalweg.cli.scaling import (
     scaled,
     show_history,
 )
-from thalweg.cli.spark_options import SparkOptions, with_options, with_spark_options
+from thalweg.cli.spark_options import SPARK, SparkOptions, with_options, with_spark_options
 from thalweg.cli.training import TrainOptions, train_table
 from thalweg.config import setting
 from thalweg.errors import UsageError
@@ -171,21 +171,24 @@ def train(
 
 @app.command()
 @with_options(submitting.SubmitOptions, "how")
+@with_options(RunScaleOptions, "scaling")
+@with_options(Shown, "shown")
 @with_spark_options
 def submit(
     target: Target,
     settings: Settings = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
     *,
     spark: SparkOptions,
+    shown: Shown,
+    scaling: RunScaleOptions,
     how: submitting.SubmitOptions,
 ) -> None:
     """Run a topology on a cluster: thalweg run, handed to spark-submit."""
-    with reported(debug):
+    with reported(shown.debug):
         given = [f"{key}={value}" for key, value in _given(settings).items()]
-        flags = [flag for flag, on in (("--quiet", quiet), ("--debug", debug)) if on]
-        own = [*(word for pair in given for word in ("--set", pair)), *flags]
+        flags = [f"--{option.name}" for option in fields(shown) if getattr(shown, option.name)]
+        scaling.applied(spark.runtime(SPARK))
+        own = [*(word for pair in given for word in ("--set", pair)), *flags, *scaling.words]
         if code := submitting.submit(target, own, spark, how):
             raise typer.Exit(code)
 

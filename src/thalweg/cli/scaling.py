@@ -37,7 +37,8 @@ class ScaleOptions:
         typer.Option(metavar="FILE", help="Keep samples and decisions, for thalweg history."),
     ] = None
     most: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The highest degree of a component.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="The highest degree, or number of places."),
     ] = None
     speed: Annotated[
         float | None,
@@ -54,7 +55,7 @@ class ScaleOptions:
     def scaling(self, policy: str, dry_run: bool = False) -> Scaling:
         """Give the settings for a policy."""
         speed = 1.0 if self.speed is None else self.speed
-        return Scaling(policy, self.most, self.history, speed, self.loss or 0.0, dry_run)
+        return Scaling(policy, self.most, self.history, speed, self.loss, dry_run)
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,20 @@ class RunScaleOptions(ScaleOptions):
     scale: Annotated[
         str | None,
         typer.Option(
-            metavar="POLICY", help="Let degrees follow the stream (local): thalweg, ds2, ..."
+            metavar="POLICY", help="Let degrees or places follow the stream (local, spark): ds2 ..."
         ),
     ] = None
+
+    @property
+    def words(self) -> list[str]:
+        """Give these options as they are written.
+
+        >>> RunScaleOptions(scale="ds2", most=4).words
+        ['--most', '4', '--scale', 'ds2']
+        """
+        given = {option.name: getattr(self, option.name) for option in fields(self)}
+        pairs = ((f"--{name}", str(value)) for name, value in given.items() if value is not None)
+        return [word for pair in pairs for word in pair]
 
     def applied(self, on: Runtime) -> Runtime:
         """Let what is run on follow a policy; degrees are tasks of executors then."""
@@ -78,12 +90,14 @@ class RunScaleOptions(ScaleOptions):
         return on if self.scale is None else scaled(on, self.scaling(self.scale))
 
 
-def scaled(on: Runtime, how: Scaling) -> Local:
-    """Give the local runtime with a policy."""
+def scaled(on: Runtime, how: Scaling) -> Local | Spark:
+    """Give a runtime with a policy; without any, the local one."""
+    if isinstance(on, Spark):
+        return replace(on, scaling=how)
     if on in (None, LOCAL):
         on = Local()
     if not isinstance(on, Local):
-        text = "--scale: expected only together with --on local"
+        text = "--scale: expected only together with --on local or spark"
         raise typer.BadParameter(text)
     return replace(on, scaling=how, assigning="executors")
 

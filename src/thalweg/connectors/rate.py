@@ -71,6 +71,11 @@ class Rate(Shared, BlockSpout):
         due = self.profile.due(self._next)
         return 0.0 if due is None else max(due - self._elapsed(), _SHORTEST_WAIT)
 
+    def backlog(self) -> int:
+        """Count the items that are due and were not given yet."""
+        due = min(self.profile.count_by(self._elapsed()), self._total)
+        return len(range(self._next, int(due), self._step))
+
     def _elapsed(self) -> float:
         now = self.context.clock.now()
         if self._begin is None:

@@ -106,6 +106,10 @@ class Adopter:
         for name, (keys, counts) in key_weights(pairs).items():
             table = tables[name]
             loads = np.bincount(table.places_of(keys), counts, table.places)
+            if len(self._loads.get(name, loads)) != table.places:
+                # The number of places has changed: what was seen at others says nothing.
+                del self._loads[name]
+                self._met.pop(name, None)
             self._loads[name] = self._loads.get(name, np.zeros(table.places)) + loads
             new = self.is_new(name, keys)
             if new.any():

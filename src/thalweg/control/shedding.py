@@ -1,7 +1,7 @@
 """Load shedding: when the highest degrees do not do, sources give up some of their tuples.
 
-The last step of the loop, and only where somebody allows it. Tuples are given up at random, so that
-counts can be scaled up; by how much these may be wrong is said beforehand.
+The last step of the loop, and only where somebody allows it. Tuples, or windows of them, are given
+up at random, so that counts can be scaled up; by how much these may be wrong is said beforehand.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Shedding:
 def relative_error(share: float, tuples: float) -> float:
     """Estimate how wrong a count is that is scaled up after shedding, as a part of it.
 
+    Where whole windows go, they are what is counted, if about as many tuples come in each.
     Of n tuples each stays with probability p = 1 - share; the number of those, divided by p, has
     the standard deviation sqrt(n (1 - p) / p).
 
@@ -53,23 +54,25 @@ class Shed:
     #: The largest share that may be given up, and the one in force.
     allowed: float
     in_force: Callable[[], float]
+    #: Seconds of a window, where whole windows are given up.
+    window: float | None = None
 
     def decide(self, view: View, _above: Plan) -> Sequence[Made]:
         """Compare what components at their highest degree get with what they can do."""
         before = self.in_force()
-        known = [(self._part(view, node, before), node.name) for node in view.scalable]
+        kept = self._kept(view, before)
+        known = [(self._part(view, node, kept), node.name) for node in view.scalable]
         parts = [(part, name) for part, name in known if part is not None]
         if view.in_grace or not parts:
             return ()
         part, name = min(parts)
         lacks = math.ceil((1 - part) / _STEP - 1e-9) * _STEP
         share = round(min(max(0.0, lacks), self.allowed), 4)
-        tuples = sum(view.windows[n.name].received for n in view.nodes if n.is_source)
-        error = relative_error(share, tuples / (1 - before))
+        error = relative_error(share, self._chances(view, before))
         text = f"{name!r} can do {100 * part:.0f} % of what comes at its highest degree"
         if share:
             text += (
-                f": {100 * share:.0f} % of all tuples are given up (allowed: "
+                f": {100 * share:.0f} % of all {self._what} are given up (allowed: "
                 f"{100 * self.allowed:.0f} %), counts of {view.delta:g} s are wrong by about "
                 f"{100 * error:.1f} %"
             )
@@ -79,8 +82,26 @@ class Shed:
         """Show the same: nothing is below."""
         return view
 
+    @property
+    def _what(self) -> str:
+        return "tuples" if self.window is None else f"windows of {self.window:g} s"
+
+    def _chances(self, view: View, before: float) -> float:
+        """Say how often it was decided within Delta what goes."""
+        if self.window is not None:
+            return view.delta / self.window
+        tuples = sum(view.windows[n.name].received for n in view.nodes if n.is_source)
+        return tuples / (1 - before)
+
+    def _kept(self, view: View, before: float) -> float:
+        """Give the share of tuples that was kept; of few windows, it is not the expected one."""
+        sources = [view.windows[node.name] for node in view.nodes if node.is_source]
+        kept = sum(window.received for window in sources)
+        lost = sum(sample.lost for window in sources for sample in window.samples)
+        return 1 - before if self.window is None or not kept else kept / (kept + lost)
+
     @staticmethod
-    def _part(view: View, node: Node, before: float) -> float | None:
+    def _part(view: View, node: Node, kept: float) -> float | None:
         """Give the part of its input that a component can do; None if nobody knows, or it can grow.
 
         Its input is what would come without shedding, and what waits, within Delta.
@@ -90,5 +111,5 @@ class Shed:
         if degree < node.most or not window.complete or not busy or not window.processed:
             return None
         can = window.processed / busy * degree * view.delta
-        comes = window.received / (1 - before) + window.pending
+        comes = window.received / kept + window.pending
         return min(1.0, can / comes) if comes else 1.0

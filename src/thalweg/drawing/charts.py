@@ -15,6 +15,8 @@ Points = Sequence[tuple[float, float]]
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 720, 400, 70, 50, 170, 60
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+# Beyond so many points of a line, dots would touch each other.
+_MOST_DOTS = 60
 
 
 def line_chart(
@@ -63,7 +65,7 @@ def _line(name: str, points: Points, number: int) -> Iterator[str]:
     colour = _COLOURS[number % len(_COLOURS)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-    for x, y in points:
+    for x, y in points if len(points) <= _MOST_DOTS else ():
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
     height = _TOP + 10 + 20 * number
     left = _WIDTH - _RIGHT + 14

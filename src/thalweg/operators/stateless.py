@@ -1,4 +1,4 @@
-"""Operators that keep no state: map, filter, flat_map, extend, tap, branch, and map_block."""
+"""Operators without state: map, filter, flat_map, extend, select, tap, branch, map_block."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from thalweg.components import BlockBolt, Shared
 from thalweg.errors import SchemaError, explain, shorten
 from thalweg.expressions import Expression
 from thalweg.operators.calls import Call, unpack
+from thalweg.operators.purity import Touch, selecting
 from thalweg.schemas import Fields
 from thalweg.tuples import values_of
 
@@ -119,6 +120,10 @@ def _listed(result: Any) -> list[Any]:
 class Filter(FunctionBolt):
     """The tuples for which the function says yes, unchanged."""
 
+    def __init__(self, call: Call, outputs: Fields, touches: Touch | None = None) -> None:
+        super().__init__(call, outputs)
+        self.touches = touches
+
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Keep some rows."""
         results, rows = self._over(batch)
@@ -155,9 +160,11 @@ class Branch(FunctionBolt):
 class FilterExpression(Shared, BlockBolt):
     """The rows for which an expression on columns is true."""
 
-    def __init__(self, expression: Expression, outputs: Fields) -> None:
+    def __init__(
+        self, expression: Expression, outputs: Fields, touches: Touch | None = None
+    ) -> None:
         self.expression = expression
-        self.outputs = outputs
+        self.outputs, self.touches = outputs, touches
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Keep some rows."""
@@ -169,9 +176,14 @@ class FilterExpression(Shared, BlockBolt):
 class Extend(Shared, BlockBolt):
     """Adds or replaces fields, each by a function of fields or by an expression."""
 
-    def __init__(self, columns: Mapping[str, Call | Expression], outputs: Fields) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Call | Expression],
+        outputs: Fields,
+        touches: Touch | None = None,
+    ) -> None:
         self.columns = dict(columns)
-        self.outputs = outputs
+        self.outputs, self.touches = outputs, touches
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Compute the columns, each on the rows that the ones before did not refuse."""
@@ -208,6 +220,18 @@ def _column(batch: pa.RecordBatch, name: str) -> Any:
 
 def _as_array(value: Any, batch: pa.RecordBatch) -> pa.Array:
     return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
+
+
+class Select(Shared, BlockBolt):
+    """Some of the fields."""
+
+    def __init__(self, outputs: Fields) -> None:
+        self.outputs = outputs
+        self.touches = selecting(outputs.names)
+
+    def process_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Keep some columns."""
+        return batch.select(list(self.outputs.names))
 
 
 class MapBlock(Shared, BlockBolt):

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+import thalweg as tw
 from thalweg.cli.app import app
+from thalweg.cli.scaling import RunScaleOptions
+from thalweg.cli.spark_options import SparkOptions
 from thalweg.control.scaling.history import History
 from thalweg.control.scaling.learning import Learning, Table
 from thalweg.control.scaling.policies import named
@@ -76,6 +79,8 @@ def test_a_dry_run_shows_every_policy_beside_each_other() -> None:
 
 
 def test_a_policy_leads_and_the_others_are_shown() -> None:
+    longer = PROGRAM.replace('"1.2 s"', '"4 s"')  # so that it goes on after the change
+    Path("program.py").write_text(longer)
     text = call("scale", "program.py", "--policy", "ds2", "--speed", "50").output
     assert "epoch 1" in text
     assert re.search(r"wait has [2-9]: ds2 \d+, thalweg \d+, static", text)
@@ -95,6 +100,21 @@ def test_what_makes_no_sense_is_refused(words: list[str], expected: str) -> None
     result = CliRunner().invoke(app, ["run", "program.py", *words])
     assert result.exit_code != 0
     assert expected in " ".join(result.output.split())
+
+
+def test_on_spark_places_follow() -> None:
+    options = RunScaleOptions(scale="ds2", most=4, speed=2.0)
+    spark = options.applied(SparkOptions(executors="elastic", places=2).runtime("spark"))
+    assert isinstance(spark, tw.Spark)
+    assert spark.scaling == tw.Scaling("ds2", most=4, speed=2.0)
+    assert (spark.places, spark.executors) == (2, "elastic")
+
+
+def test_on_spark_no_tuples_are_given_up() -> None:
+    words = ["run", "program.py", "--on", "spark", "--scale", "ds2", "--loss", "0.1"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code != 0
+    assert "scaling loss on Spark: expected 0" in " ".join(result.output.split())
 
 
 # --- training -------------------------------------------------------------------------------------

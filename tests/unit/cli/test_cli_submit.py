@@ -65,6 +65,16 @@ def test_a_dry_run_shows_the_command_and_the_settings() -> None:
     assert f"  spark.pyspark.python={sys.executable}" in settings
 
 
+def test_scaling_goes_with_it() -> None:
+    words = ("--scale", "ds2", "--most", "4", "--executors", "elastic", "-v")
+    command, *_ = shown("--master", "spark://127.0.0.1:7077", *words).splitlines()
+    assert command.endswith(
+        "run program.py --on spark --verbose --most 4 --scale ds2 --executors elastic"
+    )
+    text = refused("--master", "spark://127.0.0.1:7077", "--scale", "ds2", "--loss", "0.1")
+    assert "scaling loss on Spark: expected 0" in text
+
+
 def test_a_secret_of_the_environment_is_used_and_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SECRET_VARIABLE, "sesame")
     text = shown(*FAR)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thalweg.clock import ManualClock
 from thalweg.errors import UsageError
 from thalweg.runtimes.spark import executors as module
 from thalweg.runtimes.spark.executors import Elastic, elastic, emptied, staff_for
@@ -106,7 +107,8 @@ class Cluster:
         self.answers = True
         monkeypatch.setattr(module, "ask_for", self.ask_for)
         monkeypatch.setattr(module, "release", self.release)
-        self.elastic = Elastic(None, self, self.said.append)  # type: ignore[arg-type] # stand-ins
+        self.clock = ManualClock()
+        self.elastic = Elastic(None, self, self.said.append, self.clock)  # type: ignore[arg-type] # stand-ins
 
     def ask_for(self, _context: Any, total: int) -> bool:
         self.said.append(f"keep {total}")
@@ -118,10 +120,13 @@ class Cluster:
     def leave(self, hosts: frozenset[str]) -> None:
         self.leaving = hosts
 
-    def commit(self, hosts: str) -> list[str]:
+    def gone(self, ids: frozenset[str]) -> None:
+        self.executors = tuple(e for e in self.executors if e.id not in ids)
+
+    def commit(self, hosts: str, needed: int = 0) -> list[str]:
         """Commit a batch with a place on each of these hosts; gives what is said then."""
         self.said.clear()
-        self.elastic.after(manifest(hosts))
+        self.elastic.after(manifest(hosts), needed)
         return list(self.said)
 
 
@@ -228,3 +233,29 @@ def test_other_words_and_named_hosts_are_refused() -> None:
         SparkSettings(executors=wrong)
     with pytest.raises(UsageError, match="placing of elastic executors"):
         SparkSettings(executors="elastic", placing=("a",))
+
+
+def test_executors_are_asked_for_before_places_need_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, "ab")
+    assert cluster.commit("ab", needed=4) == ["keep 4", "asked for 4 executors; there are 2"]
+    assert cluster.commit("ab", needed=4) == []
+
+
+def test_executors_stay_that_will_be_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, "abc")
+    assert cluster.commit("ab", needed=3) == ["keep 3"]
+    assert cluster.commit("ab", needed=2) == ["keep 2", "gave back executors on c"]
+    assert [executor.host for executor in cluster.executors] == ["a", "b"]
+
+
+def test_how_long_executors_take_to_come_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, "a")
+    cluster.commit("a", needed=2)
+    guessed = cluster.elastic.starting
+    cluster.clock.advance(3.0)
+    cluster.commit("a", needed=2)
+    assert cluster.elastic.starting == guessed
+    cluster.executors += (Executor("9", "b", 1),)
+    cluster.clock.advance(1.0)
+    cluster.commit("a", needed=2)
+    assert cluster.elastic.starting == 4.0

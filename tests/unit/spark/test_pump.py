@@ -178,6 +178,33 @@ def test_block_rows_are_asked_at_once(rig):
     assert rig.rows(entry) == [("a/0", [0, 1]), ("a/0", [2])]
 
 
+def test_an_entry_has_no_more_rows_than_are_wanted_now(rig):
+    pump = rig.pump(Numbers(end=20, size=50))
+    pump.most_rows = 7
+    assert [entry.rows for entry in drain(pump)] == [7, 7, 6]
+
+
+def test_a_spout_that_counts_what_it_holds_is_believed(rig):
+    pump = rig.pump(tw.rate(tw.constant(10), lambda n: n), Numbers(end=3))
+    drained = pump.pull()
+    assert drained is not None
+    rig.clock.advance(2.05)
+    assert pump.backlog() == {"a": 20, "b": 0}
+    pump.most_rows = 5
+    pump.pull()
+    assert pump.backlog() == {"a": 15, "b": 0}
+    assert pump.sent == {("a", "default"): 5, ("b", "default"): 3}
+
+
+def test_a_spout_that_has_more_and_does_not_count_has_as_much_again(rig):
+    pump = rig.pump(Numbers(end=20, size=50))
+    pump.most_rows = 8
+    pump.pull()
+    assert pump.backlog() == {"a": 8}
+    drain(pump)
+    assert pump.backlog() == {"a": 0}
+
+
 def test_an_entry_ends_after_its_time(rig):
     class Slow(Numbers):
         def next_block(self, limit):

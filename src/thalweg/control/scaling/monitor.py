@@ -83,6 +83,15 @@ class Monitor:
         while self._changes and self._changes[0].time < time - self._keep:
             self._changes.popleft()
 
+    def rewired(self, nodes: Iterable[Node]) -> None:
+        """Take note that the same components read other ones from now on."""
+        self._nodes = tuple(nodes)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The components that are watched."""
+        return self._nodes
+
     def remember(self, samples: Iterable[Sample], changes: Iterable[Change]) -> None:
         """Go on where an earlier monitor ended; components that are gone are left out."""
         self.add(*(sample for sample in samples if sample.component in self._tracks))

@@ -5,8 +5,9 @@
 * Tuples may wait for a given time, and no longer. Those that gather while a reconfiguration pauses
   the tasks count as well; what a pause takes is learnt.
 * What a task can do is what tasks have done, also compared with what earlier degrees achieved.
-* Degrees rise at once. They fall only when a smaller one would have done for a while, the forecast
-  agrees and no more tuples wait than before.
+* Degrees rise at once where much more comes than tasks can do; a little more has to add up first.
+  They fall only when a smaller one would have done for a while, the forecast agrees and no more
+  tuples wait than before.
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ _TIMING = Timing(delta=30.0, grace=10.0)
 _CALM = 1.0
 #: What a change that is made only because tuples wait must leave of the time that they wait.
 _WORTH = 0.8
-#: Part of the time to wait after which tasks that cannot keep up get help.
-_PATIENCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -59,12 +58,14 @@ class Profile:
     lasts: int
     #: Whether a component's own forecast or that of its parents counts where they differ.
     combine: Combine = "max"
+    #: Part of the time to wait after which tasks that cannot quite keep up get help.
+    patience: float = 0.8
 
 
 PROFILES: Mapping[ProfileName, Profile] = {
     "performance": Profile(0.75, 0.9, 5.0, 30.0, 120.0, 2.0, 0.15, 3, 6),
-    "balanced": Profile(0.97, 1.05, 15.0, 120.0, 20.0, 0.5, 0.1, 1, 3),
-    "economy": Profile(0.97, 1.1, 20.0, 240.0, 20.0, 0.5, 0.1, 1, 2, "min"),
+    "balanced": Profile(0.97, 1.3, 15.0, 180.0, 10.0, 0.5, 0.1, 1, 3, patience=0.7),
+    "economy": Profile(0.97, 2.0, 20.0, 240.0, 10.0, 0.0, 0.1, 1, 2, "min"),
 }
 
 
@@ -95,11 +96,14 @@ class Need:
         return self.pause + gathered / (self.per_task * degree)
 
     def tasks(self, rate: float, use: Profile) -> float:
-        """Tasks for a rate, and for what waits after the pause of the change to them."""
+        """Tasks for a rate, and for making up for what waits after the pause of the change.
+
+        That takes a while, in which a stream that falls needs less than the rate says.
+        """
         gathered = self.pending + self.inflow * self.pause
         # Nobody can be asked to wait less than the pause itself takes.
         due = gathered / max(use.wait, self.pause)
-        return max(rate / use.target, rate + gathered / use.drain, due) / self.per_task
+        return max(rate / use.target, self.later + gathered / use.drain, due) / self.per_task
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ class Thalweg:
         numbers = {"inflow": need.inflow, "per_task": need.per_task, "use": busy, "waits": waits}
         more = node.bounded(max(degree, need.tasks(need.later, use)))
         # A little too much does no harm until it has added up.
-        over = busy > use.limit or (busy > 1 and waits > _PATIENCE * use.wait)
+        over = busy > use.limit or (busy > 1 and waits > use.patience * use.wait)
         if over or (waits > use.wait and need.waits_after(more) < _WORTH * waits):
             return Decision(node.name, more, degree, f"{what}: too much", numbers)
         less = node.bounded(need.tasks(need.most, use))

@@ -29,17 +29,19 @@ class Scaling:
     #: Divides all seconds of policies: 20 lets them decide on 3 s where they go by a minute.
     speed: float = 1.0
     #: The largest share of their tuples that sources may give up where the highest degrees do not
-    #: do; 0 for none.
-    loss: float = 0.0
+    #: do; 0 for none, None for what the topology allows (its quality).
+    loss: float | None = None
     #: Whether decisions are only told.
     dry_run: bool = False
     #: Other policies, which are asked as well, and whose decisions are only told.
     beside: tuple[str | Policy, ...] = ()
+    #: Whether operators that say that they may change places do so where it is measured to pay.
+    order: bool = True
 
     def __post_init__(self) -> None:
         if not self.speed > 0:
             raise UsageError(explain("scaling speed", "", "more than 0", str(self.speed)))
-        if not 0 <= self.loss < 1:
+        if self.loss is not None and not 0 <= self.loss < 1:
             raise UsageError(explain("scaling loss", "", "0 or more, below 1", str(self.loss)))
         limits = self.most.values() if isinstance(self.most, Mapping) else [self.limit("", 1)]
         if min(limits, default=1) < 1:

@@ -40,7 +40,7 @@ class Asking:
         #: Rows that each source is asked for, and whether the last one had them.
         self._limits = dict.fromkeys(spouts, settings.block_rows)
         self.full = False
-        self.shedder = Shedder(settings.seed)
+        self.shedder = Shedder(settings.seed, built.topology.quality, settings.clock.now)
         self._closed = False
         self._queues = {
             task: WaitingRows(task.component.name, policy, settings.queue_rows)
@@ -72,7 +72,7 @@ class Asking:
         """Give what waits of a source, or else ask it."""
         queue = self._queues.get(task)
         given = self._ask(task) if queue is None else [queue.take(self._limits[task])]
-        return [self._shed(task, each) for each in given] if self.shedder.share else given
+        return [self._shed(task, each) for each in given] if self.shedder.sheds() else given
 
     def _shed(self, task: AnySpoutTask, emission: Emission) -> Emission:
         """Let some rows go."""

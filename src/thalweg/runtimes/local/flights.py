@@ -2,8 +2,8 @@
 
 A unit has a number. It is held by each operator that ends the part of the topology which is in
 order, until that operator has let the number pass, and by everything that has to be done behind
-that. The window keeps the youngest unit near the oldest: it bounds memory, and as reorder buffers
-have room for a window, none of them ever refuses a unit.
+that. The window keeps the youngest unit near the oldest: it bounds memory, and reorder buffers that
+have room for a window, and for the one that they are sending, never refuse a unit.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class Flights:
 
     def __len__(self) -> int:
         return len(self._held)
+
+    @property
+    def room(self) -> int:
+        """Units that a reorder buffer has to have room for: one may end while it is being sent."""
+        return self.window + 1
 
     @property
     def open(self) -> bool:

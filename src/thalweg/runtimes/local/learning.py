@@ -40,7 +40,7 @@ class Learning:
         self._clock, self._notice = clock, notice
         self._busy, self._looked = 0.0, time.perf_counter()
         #: The last decision when somebody asked for another, and who wants to know it.
-        self._waits: tuple[Reroute | NoChange | None, Callable[[str], None]] | None = None
+        self._waits: list[tuple[Reroute | NoChange | None, Callable[[str], None]]] = []
         self._entered = False
         #: Degrees that are wanted, and whether tables are being made for them.
         self._wanted: Change | None = None
@@ -94,23 +94,24 @@ class Learning:
             answer(NOBODY)
             return
         self._rerouter.ask(always)
-        self._waits = self._rerouter.last, answer
+        self._waits.append((self._rerouter.last, answer))
 
     def _answer(self) -> None:
         """Tell who has asked what was decided."""
-        if self._waits is None or not isinstance(self._rerouter, Learner):
+        last = self._rerouter.last if isinstance(self._rerouter, Learner) else None
+        if last is None:
             return
-        (before, answer), last = self._waits, self._rerouter.last
-        if last is not None and last is not before:
-            self._waits = None
-            answer(f"{'rerouting' if isinstance(last, Reroute) else 'no change'}: {in_words(last)}")
+        text = f"{'rerouting' if isinstance(last, Reroute) else 'no change'}: {in_words(last)}"
+        for _, answer in (waits for waits in self._waits if waits[0] is not last):
+            answer(text)
+        self._waits = [waits for waits in self._waits if waits[0] is last]
 
     def close(self) -> None:
         """Wait for a decision that is being made."""
         if self._beside is not None:
             self._beside.shutdown(wait=True, cancel_futures=True)
-        if self._waits is not None:
-            self._waits[1]("no change: the run has ended")
+        for _, answer in self._waits:
+            answer("no change: the run has ended")
 
     def _fit(self, change: Change, beside: ThreadPoolExecutor) -> None:
         """Let tables be made for other degrees, when nothing else is under way."""

@@ -61,6 +61,11 @@ class Observed:
         return len(self.tasks) if self._facts.pooled else None
 
     @property
+    def gate(self) -> bool:
+        """Whether it takes its input in order, and none of its readers does."""
+        return self._facts.gate
+
+    @property
     def pooled(self) -> bool:
         """Whether any worker may take anything, with a task of its own."""
         return self._facts.pooled

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from thalweg.blocks import Block
+from thalweg.blocks import DEFAULT_STREAM, Block
 from thalweg.components import Kind
+from thalweg.errors import ThalwegError
 from thalweg.metrics import Counter
 from thalweg.migration.messages import Message
 from thalweg.migration.wiring import Address
@@ -31,7 +32,7 @@ from thalweg.runtimes.local.observed import Observed
 from thalweg.runtimes.local.outlets import Outlet
 from thalweg.runtimes.local.pairs import marked
 from thalweg.runtimes.local.planning import Facts
-from thalweg.runtimes.local.ring import ReorderBuffer
+from thalweg.runtimes.local.ring import AnyReorderBuffer, ReorderBuffer
 from thalweg.runtimes.local.units import (
     WAKE,
     Item,
@@ -67,7 +68,7 @@ class Operator(Observed):
         self.inputs: list[Link] = []
         self.routers: list[Router] = []
         self.ordered = facts.ordered
-        size = wiring.flights.window
+        size = wiring.flights.room
         self._out = wiring.ring(size, self._forward) if facts.ordered else None
         #: Units of which not all inputs have arrived; in order as soon as they have.
         self._partly: dict[int, list[Arrival]] = {}
@@ -82,6 +83,9 @@ class Operator(Observed):
         self.degree = component.degree
         self.retired: list[AnyTask] = []
         self.passing: Passing | None = None
+        #: Under whose name it sends, and whether its place is not the one that it began with.
+        self._sender = component
+        self.moved = False
         #: What was processed last, without its Python values: their memory is better used again.
         self.last: pa.RecordBatch | None = None
 
@@ -103,7 +107,7 @@ class Operator(Observed):
         if len(self.inputs) > 1:
             found = self._assemble(number, arrivals)
             if found is not None:
-                self._entering.offer(number, found)
+                self._offer(self._entering, number, found)
         else:
             self._admit(number, arrivals)
 
@@ -130,7 +134,15 @@ class Operator(Observed):
 
     def _pass(self, number: int) -> None:
         if self._out is not None:
-            self._out.offer(number, None)
+            self._offer(self._out, number, None)
+
+    def _offer(
+        self, buffer: AnyReorderBuffer, number: int, what: Unit | list[Arrival] | None
+    ) -> None:
+        """Let a unit wait for its turn in a buffer, which has room for all that are under way."""
+        if not buffer.offer(number, what):
+            text = f"{self.component.name!r} has no room for unit {number}"
+            raise ThalwegError(text)
 
     def _admit_now(self, number: int, arrivals: list[Arrival]) -> None:
         with self._lock:  # routers have a memory
@@ -239,7 +251,7 @@ class Operator(Observed):
         else:
             emissions = measured(self.routers[self._link(item).index], task, part, lineage)
         number = task.context.task
-        blocks = [output_block(self.component, number, part, sent) for sent in emissions]
+        blocks = [output_block(self._sender, number, part, sent) for sent in emissions]
         if trail:
             blocks = marked(blocks, emissions, trail)
         if part.roots is not None:
@@ -303,8 +315,10 @@ class Operator(Observed):
                 self.worklist.add(bucket, item, 1)
                 continue
             index = self.component.inputs.index(item.input)
-            for at, (task, part) in enumerate(self._parts(item.unit.number, index, item.block)):
-                slot = item.part if at == 0 else self.split(item, 1)
+            parts = self._parts(item.unit.number, index, item.block)
+            # All are counted before the first can be done.
+            slots = [item.part, *(self.split(item, 1) for _ in parts[1:])]
+            for slot, (task, part) in zip(slots, parts, strict=True):
                 piece = Item(item.unit, item.input, part, item.arrival, slot)
                 self.worklist.add(task, piece, len(part))
         self._wiring.woken(self)
@@ -352,6 +366,17 @@ class Operator(Observed):
             item.unit.sent[item.arrival].append([])
             return len(item.unit.sent[item.arrival]) - 1
 
+    def place(self, leads: Sequence[Link], sender: Component, gate: bool) -> None:
+        """Send to other readers, which see another sender; nothing may be under way."""
+        self.streams[DEFAULT_STREAM][:] = leads
+        self._sender, self.moved = sender, True
+        self._facts = replace(self._facts, gate=gate)
+        self.relinked()
+
+    def relinked(self) -> None:
+        """Take note that the links to readers are other ones."""
+        self._outlet = Outlet(self.streams)
+
     # --- what goes out -----------------------------------------------------------------------
 
     def _done(self, item: Item, blocks: list[Block], others: list[Unit]) -> None:
@@ -375,11 +400,12 @@ class Operator(Observed):
             if self._out is None:
                 self._wiring.flights.release(done.number, self._wiring.now())
             else:
-                self._out.offer(done.number, done)
+                self._offer(self._out, done.number, done)
 
     def _forward(self, number: int, unit: Unit | None) -> None:
         """Hand a unit's output to its readers; called in the order of units."""
         self._wiring.pause("forward")
+        gate = self._facts.gate  # as it is now: the unit may end, and orders change, meanwhile
         self._outlet.send(number, unit.sent if unit is not None else [])
-        if self._facts.gate:
+        if gate:
             self._wiring.flights.release(number, self._wiring.now())

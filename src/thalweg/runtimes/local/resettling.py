@@ -41,6 +41,9 @@ from thalweg.state import MemoryState
 from thalweg.statelog.keying import hash_keys
 from thalweg.topology import Component
 
+#: Which columns its readers look at is known for the order that a topology begins with.
+_MOVED = "it has changed places with others"
+
 
 @dataclass(frozen=True)
 class _Counts:
@@ -138,6 +141,8 @@ class Isolating:
         """Start processes, if the component can leave this one."""
         del self._votes[operator]
         found = why_not(operator.component, [t.body for t in operator.tasks if hasattr(t, "body")])
+        if operator.moved:
+            found = _MOVED
         if found is None:
             try:
                 self._move = self._moved(operator, verdict.reason)
@@ -177,9 +182,10 @@ class Isolating:
         move, self._move = self._move, None
         assert move is not None  # noqa: S101 (it is ready)
         operator, name = move.operator, move.component.name
-        if move.error is not None:
+        if move.error is not None or operator.moved:
             move.close()
-            self._run.listen(Noticed(f"{name!r} stays in this process: {move.error}"))
+            text = f"{name!r} stays in this process: {move.error or _MOVED}"
+            self._run.listen(Noticed(text))
             return
         begin = time.perf_counter()
         routers = _hand_over(move, self._settings.key_groups)

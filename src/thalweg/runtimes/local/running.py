@@ -78,7 +78,7 @@ class Running:
         self._asking = Asking(self._spouts, settings, self._built, self._refused)
         self._saving.tell_ends(self._asking.ended)
         self._crew = make_crew(settings, self._built, self._asking.always)
-        hands = RunHands(self._special, self._open, self._crew, self._asking.shedder)
+        hands = RunHands(self._special, self._open, self._crew, self._asking.shedder, self._drain)
         self._steered = Steered(self._built, told, hands, pairs)
         self._isolating = Isolating(settings, self._built, told)
         #: Tasks that have to be closed at the end.

@@ -50,6 +50,10 @@ class Sampling:
         self._since = -math.inf
         self._marks: dict[str, Mark] = {}
 
+    def restart(self) -> None:
+        """Begin anew: streams have other readers, so what was counted has no sequel."""
+        self._marks = {}
+
     def take(self, now: float) -> list[Sample]:
         """Say what each component did since the last call; nothing if that was no period ago."""
         took, self._since = now - self._since, now

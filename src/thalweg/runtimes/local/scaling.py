@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from thalweg.control.loop import Loop, Plan, Step
+from thalweg.control.loop import Loop, Made, Plan, Step
+from thalweg.control.ordering import Reorder, rewired
 from thalweg.control.scaling.history import History
 from thalweg.control.scaling.monitor import Monitor
 from thalweg.control.scaling.settings import Scaling
 from thalweg.control.scaling.values import Decision, Policy
 from thalweg.control.shedding import Shed, Shedding
-from thalweg.control.steps import Replicate
+from thalweg.control.steps import Order, Replicate
 from thalweg.errors import ThalwegError
 from thalweg.events import Decided, Event, Noticed
 from thalweg.runtimes.local.building import Built
 from thalweg.runtimes.local.reconfiguring import Change
+from thalweg.runtimes.local.reordering import Reordering
 from thalweg.runtimes.local.rescaling import BUDGET
 from thalweg.runtimes.local.sampling import Sampling, nodes_of
 from thalweg.runtimes.local.shedding import Shedder
@@ -34,9 +36,10 @@ class Rescaler:
         begin: Callable[[Change], None],
         is_busy: Callable[[], bool],
         shedder: Shedder,
+        reordering: Reordering,
     ) -> None:
         self._built, self._begin, self._is_busy = built, begin, is_busy
-        self.shedder = shedder
+        self.shedder, self.reordering = shedder, reordering
 
     @property
     def degrees(self) -> Mapping[str, int]:
@@ -50,7 +53,9 @@ class Rescaler:
         return self._is_busy()
 
     def realise(self, plan: Plan) -> Plan:
-        """Change all degrees at once, so that keys move once."""
+        """Change orders, and then all degrees at once, so that keys move once."""
+        plan = Plan(tuple(map(self._ordered, plan.made)))
+        beside = [each for each in plan.made if not isinstance(each, Decision)]
         shedding = plan.of(Shedding)
         for share in shedding:
             self.shedder.share = share.share
@@ -64,8 +69,13 @@ class Rescaler:
         try:
             self._begin(change)
         except ThalwegError as error:
-            return Plan((*(_refused(each, str(error)) for each in plan.degrees), *shedding))
+            return Plan((*(_refused(each, str(error)) for each in plan.degrees), *beside))
         return plan
+
+    def _ordered(self, made: Made) -> Made:
+        if isinstance(made, Reorder) and made.changes:
+            return self.reordering.change(made)
+        return made
 
 
 @dataclass
@@ -105,8 +115,12 @@ class Scaler:
         timings = [replace(policy.timing, period=self._period) for policy in self._policies]
         self._monitors = monitors = [Monitor(nodes, timing) for timing in timings]
         steps: list[list[Step]] = [[Replicate(policy)] for policy in self._policies]
-        if how.loss:
-            steps[0].append(Shed(how.loss, lambda: runtime.shedder.share))
+        if how.order and runtime.reordering.chains:
+            ordering = runtime.reordering
+            steps[0].insert(0, Order(ordering.chains, ordering.order))
+        loss = _allowed(how, built)
+        if loss:
+            steps[0].append(Shed(loss, lambda: runtime.shedder.share, runtime.shedder.window))
         self._loops = [Loop(*each) for each in zip(monitors, steps, strict=True)]
         self._sampling = Sampling(built, self._period)
         #: When to look next.
@@ -151,6 +165,10 @@ class Scaler:
         """Let the others know what has changed, and those who read the history."""
         for loop in self._loops[1:] if plan.changes else ():
             loop.noted(now, plan)
+        for made in (each for each in plan.of(Reorder) if each.changes):
+            for monitor in self._monitors:
+                monitor.rewired(rewired(monitor.nodes, made))
+            self._sampling.restart()
         if self._history is not None:
             self._history.decided(now, self._policies[0].name, plan.degrees)
 
@@ -160,9 +178,19 @@ class Scaler:
             return
         texts = [_in_words(each) for each in made if each.changes or "refused" in each.numbers]
         texts += [each.reason for each in plan.of(Shedding) if each.changes]
+        texts += [each.reason for each in plan.of(Reorder) if each.changes or each.refused]
         text = "" if not texts else f"{policy}: {'; '.join(texts)}"
         degrees = {each.component: (each.before, each.degree) for each in made}
         self._listen(Decided(text, policy, now, degrees, carried_out))
+
+
+def _allowed(how: Scaling, built: Built) -> float:
+    """Give the share of tuples that may be given up: what the run says, as far as is allowed."""
+    quality = built.topology.quality
+    if quality is None:
+        return how.loss or 0.0
+    # Rows are counted for a checkpoint, to find them again.
+    return 0.0 if built.settings.checkpoint is not None else quality.allowed(how.loss)
 
 
 def _wanted(plan: Plan, kept: Plan) -> Plan:

@@ -122,7 +122,7 @@ class Settings:
             if getattr(self, name) not in choices:
                 got = repr(getattr(self, name))
                 raise UsageError(explain(name, expected=f"one of {choices}", got=got))
-        loss = 0.0 if self.scales is None else self.scales.loss
+        loss = self.scales and self.scales.loss
         if loss and self.checkpoint is not None:  # rows are counted there, to find them again
             raise UsageError(explain("scaling loss", "", "0 with a checkpoint", str(loss)))
 

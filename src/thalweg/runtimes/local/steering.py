@@ -22,6 +22,7 @@ from thalweg.runtimes.local.learning import NOBODY, Learning
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.pairs import Pairs
 from thalweg.runtimes.local.reconfiguring import Change, Reconfiguring, no_answer
+from thalweg.runtimes.local.reordering import Reordering
 from thalweg.runtimes.local.rescaling import BUDGET, check_degree
 from thalweg.runtimes.local.scaling import Rescaler, Scaler
 from thalweg.runtimes.local.shedding import Shedder
@@ -38,6 +39,8 @@ class RunHands:
     opened: Callable[[AnyTask], None]
     crew: Crew | Executors
     shedder: Shedder
+    #: Finishes what is under way.
+    drain: Callable[[], None]
 
     def resize(self, operator: Operator, tasks: int) -> None:
         """Have workers for so many tasks of an operator."""
@@ -66,7 +69,8 @@ class Steered:
             self._learning = Learning(rerouter, self._changing, pairs, clock, self._notice)
         self._scaler: Scaler | None = None
         if settings.scales is not None:
-            rescaler = Rescaler(built, self._rescale, self._is_busy, hands.shedder)
+            reordering = Reordering(built, hands.drain)
+            rescaler = Rescaler(built, self._rescale, self._is_busy, hands.shedder, reordering)
             self._scaler = Scaler(settings.scales, built, rescaler, run.listen)
 
     @property

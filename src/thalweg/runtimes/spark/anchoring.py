@@ -43,9 +43,13 @@ class Anchoring:
         self._there: tuple[frozenset[str], int] | None = None
         #: Executors that were there for the last batch; nothing where they are not looked at.
         self.executors: tuple[Executor, ...] = ()
+        #: Those that were there when they were looked at last.
+        self._known: tuple[Executor, ...] = ()
         #: Hosts that are to hold no place because somebody said so.
         self.avoided: frozenset[str] = frozenset()
         self._leaving: frozenset[str] = frozenset()
+        #: Names the hosts whose executors are being got ready; they hold no place yet.
+        self.cold: Callable[[Sequence[Executor]], frozenset[str]] = lambda _executors: frozenset()
         self._anchor: Anchor | None = None
         self._one_host = not executors_elsewhere(context.master or "local")
 
@@ -53,6 +57,19 @@ class Anchoring:
     def hosts(self) -> tuple[str, ...]:
         """The host of each place; nothing where all are on one."""
         return self._hosts if self._anchor is not None else ()
+
+    @property
+    def slots(self) -> int | None:
+        """Tasks that executors which are ready run at once; None on one machine."""
+        if self._one_host:
+            return None
+        unwanted = self.avoided | self.cold(self._known)
+        return sum(e.slots for e in self._known if e.host not in unwanted)
+
+    def gone(self, ids: Iterable[str]) -> None:
+        """Hear that executors have been given back."""
+        self._known = tuple(e for e in self._known if e.id not in frozenset(ids))
+        self.executors = tuple(e for e in self.executors if e in self._known)
 
     def at(self, places: int) -> Anchor | None:
         """Give the anchor for a batch; None while there is only one host."""
@@ -90,10 +107,10 @@ class Anchoring:
         if there == self._there and (self._anchor is None or len(self._hosts) == places):
             return self._anchor
         self.close()
-        self.executors = executors(self._context)
+        self.executors = self._known = executors(self._context)
         slots = slots_on_hosts(self.executors)
         if len(slots) > 1:
-            unwanted = self.avoided | self._leaving
+            unwanted = self.avoided | self._leaving | self.cold(self.executors)
             wanted = {host: n for host, n in slots.items() if host not in unwanted}
             hosts = place_on_hosts(self._placing, places, wanted or slots, self._hosts)
             if hosts != self._hosts:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from thalweg.control.rerouting import Cost, Rerouting
+from thalweg.control.rerouting import Cost, Rerouting, Tables
 from thalweg.errors import ThalwegError, UsageError, explain
 from thalweg.migration.plan import Plan as MovePlan
 from thalweg.migration.plan import plan_moves
@@ -58,7 +58,9 @@ class Engine:
         given: Mapping[str, str],
         notice: Callable[[str], None],
     ) -> None:
-        self._context, self._settings, self._topology = context, settings, topology
+        self._context, self._settings = context, settings
+        #: As it was described: degrees that nobody chose are open.
+        self.topology = topology
         self._location, self._given, self._notice = location, given, notice
         # Without a number of places a run goes on with that of the last one.
         last = None if settings.places else Manifests(location).latest()
@@ -94,10 +96,11 @@ class Engine:
         if self._settings.table is not None:
             self._read_table(self._settings.table)
 
-    def rebalance(self, places: int) -> bool:
+    def rebalance(self, places: int, tables: Tables | None = None) -> bool:
         """Go on with another number of places, between two batches; False when state cannot move.
 
-        Nothing is committed by that: the next batch does it.
+        Nothing is committed by that: the next batch does it. ``tables`` are for the new places;
+        since every place reads its keys anew, they cost no more moves.
         """
         batches, last = self.batches, self._sent
         try:
@@ -109,7 +112,7 @@ class Engine:
         program, shipped = self._ship(plan, manifest)
         self.housekeeping.use(shipped)
         batches.program, batches.shipped = program, shipped
-        self._use(self._tabled(batches.manifest, places))
+        self._use(self._tabled(batches.manifest, places, tables))
         batches.manifest = manifest
         self.plan = plan
         last.destroy()
@@ -175,7 +178,7 @@ class Engine:
             raise UsageError(explain(f"table file {path!r}", "", f"{places} places", got, hint))
         found = {}
         for name in sorted(self.batches.program.links.movable):
-            key = self._topology.component(name).inputs[0].key
+            key = self.topology.component(name).inputs[0].key
             if len(key) == 1 and key[0] in file.fields:
                 found[name] = file.table(key[0], self._settings.key_groups)
         if not found:
@@ -192,18 +195,33 @@ class Engine:
     def _use(self, tabled: Tabled | None) -> None:
         self.batches.tabled = self.housekeeping.tabled = tabled
 
-    def _tabled(self, manifest: Manifest, places: int) -> Tabled | None:
-        """Send the tables of a version; with other places, those of its keys that still fit."""
-        if manifest.tables is None:
-            return None
-        transition = load_tables(self._location, manifest.tables)
-        if transition.places == places:
-            return Tabled.send(self._context, manifest.tables, transition)
-        even = RoutingTable.even(places, self._settings.key_groups)
-        kept = {}
-        for name, table in transition.tables(manifest.tables.step).items():
+    def fitting(self, places: int) -> dict[str, RoutingTable]:
+        """Give tables for another number of places, with those of the single keys that still fit.
+
+        All other keys are spread evenly.
+        """
+        return self._fitting(self.tables(), places)
+
+    def _fitting(self, tables: Tables, places: int) -> dict[str, RoutingTable]:
+        even, kept = RoutingTable.even(places, self._settings.key_groups), {}
+        for name, table in tables.items():
             fit = table.key_places < places
             kept[name] = even.with_hashes(table.hashes[fit], table.key_places[fit])
+        return kept
+
+    def _tabled(
+        self, manifest: Manifest, places: int, tables: Tables | None = None
+    ) -> Tabled | None:
+        """Send the tables of a version; with other places those given, or what still fits."""
+        kept: dict[str, RoutingTable] = {}
+        if manifest.tables is not None:
+            transition = load_tables(self._location, manifest.tables)
+            if transition.places == places:
+                return Tabled.send(self._context, manifest.tables, transition)
+            kept = self._fitting(transition.tables(manifest.tables.step), places)
+        kept |= tables or {}
+        if not kept:
+            return None
         fitting = Transition.between(kept, kept)
         ref = save_tables(self._location, fitting, manifest.version + 1)
         return Tabled.send(self._context, ref, fitting)
@@ -215,7 +233,7 @@ class Engine:
         self._sent.destroy()
 
     def _plan(self, places: int) -> Plan:
-        return make_plan(self._topology, places, self._settings.fuse, self._settings.shorten)
+        return make_plan(self.topology, places, self._settings.fuse, self._settings.shorten)
 
     def _ship(self, plan: Plan, manifest: Manifest) -> tuple[Program, Shipped]:
         """Send workers what they need to run a plan on the state of a manifest."""

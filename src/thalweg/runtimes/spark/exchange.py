@@ -193,16 +193,25 @@ class Anchor:
 
 def make_anchor(context: SparkContext, hosts: tuple[str, ...]) -> Anchor:
     """Make an anchor with one place on each of these hosts, in this order."""
+    pairs = _partitioned(run_at(_located(context, hosts), _anchored), len(hosts)).cache()
+    pairs.count()
+    return Anchor(hosts, pairs)
+
+
+def at_executor(context: SparkContext, executor: Executor) -> Lane:
+    """Give a partition for each slot of an executor, wanted there."""
+    return _located(context, [f"executor_{executor.host}_{executor.id}"] * executor.slots)
+
+
+def _located(context: SparkContext, wanted: Sequence[str]) -> Lane:
+    """Make a partition at each of these locations, with the payload of an anchor."""
     jvm = context._jvm
     assert jvm is not None  # noqa: S101 (a running context has one)
     items = jvm.java.util.ArrayList()
-    for host in hosts:
-        items.add(jvm.scala.Tuple2(ANCHOR, jvm.PythonUtils.toSeq([host])))
+    for location in wanted:
+        items.add(jvm.scala.Tuple2(ANCHOR, jvm.PythonUtils.toSeq([location])))
     tag = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("java.lang.Object"))
-    located = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(items), tag)
-    pairs = _partitioned(run_at(Lane(context, located), _anchored), len(hosts)).cache()
-    pairs.count()
-    return Anchor(hosts, pairs)
+    return Lane(context, context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(items), tag))
 
 
 def _anchored(place: int, payloads: Iterable[bytes]) -> Iterable[bytes]:

@@ -18,11 +18,16 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from thalweg.clock import Clock
 from thalweg.runtimes.spark.anchoring import Anchoring, executors_elsewhere
 from thalweg.runtimes.spark.exchange import ask_for, release
 from thalweg.runtimes.spark.placement import Executor, typical
 from thalweg.runtimes.spark.settings import SparkSettings
+from thalweg.runtimes.spark.warming import Warming
 from thalweg.statelog.manifests import Manifest
+
+#: Seconds that executors take to come, until some have.
+_STARTING = 10.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,11 @@ def elastic(
     if context.getConf().get("spark.dynamicAllocation.enabled") == "true":
         notice(f"{stay}spark.dynamicAllocation.enabled lets Spark decide about them")
         return None
-    return Elastic(context, anchoring, notice)
+    if settings.scales is None:  # places are changed by hand, and need not wait
+        return Elastic(context, anchoring, notice, settings.clock)
+    warming = Warming(context)
+    anchoring.cold = warming.cold
+    return Elastic(context, anchoring, notice, settings.clock, warming)
 
 
 class Elastic:
@@ -100,17 +109,33 @@ class Elastic:
     """
 
     def __init__(
-        self, context: SparkContext, anchoring: Anchoring, notice: Callable[[str], None]
+        self,
+        context: SparkContext,
+        anchoring: Anchoring,
+        notice: Callable[[str], None],
+        clock: Clock,
+        warming: Warming | None = None,
     ) -> None:
         self._context, self._anchoring, self._notice = context, anchoring, notice
+        self._clock, self._warming = clock, warming
         self._asked: int | None = None
+        #: When more were asked for than there are; None when all have come.
+        self._since: float | None = None
+        #: Seconds from asking for executors until they are there, as far as is known.
+        self.starting = _STARTING
 
-    def after(self, committed: Manifest) -> None:
-        """Look what is needed after a batch; takes no time while nothing changes."""
+    def after(self, committed: Manifest, needed: int = 0) -> None:
+        """Look what is needed after a batch; takes no time while nothing changes.
+
+        ``needed`` is the number of places for which there should be executors, if it is larger
+        than that of the batch: they are asked for before places need them.
+        """
         executors = self._anchoring.executors
         if not executors:
             return
-        staff = staff_for(committed.places, executors, committed.hosts, self._anchoring.avoided)
+        self._time(len(executors))
+        places = max(needed, committed.places)
+        staff = staff_for(places, executors, committed.hosts, self._anchoring.avoided)
         leaving = emptied(executors, staff.leaving)
         self._anchoring.leave(leaving)
         if leaving & set(committed.hosts):
@@ -128,15 +153,29 @@ class Elastic:
             return True
         reached = ask_for(self._context, total)
         self._asked = total if reached else None
+        self._since = self._clock.now() if total > there and reached else None
+        if self._warming is not None:
+            self._warming.expect(total, self._anchoring.executors)
         if total > there and reached:
             self._notice(f"asked for {total} executors; there are {there}")
         return reached
+
+    def close(self) -> None:
+        """Stop looking for executors that have not come."""
+        if self._warming is not None:
+            self._warming.close()
+
+    def _time(self, there: int) -> None:
+        """Learn how long executors take to come."""
+        if self._since is not None and self._asked is not None and there >= self._asked:
+            self.starting, self._since = self._clock.now() - self._since, None
 
     def _release(self, leaving: Sequence[Executor]) -> None:
         """Give executors back; those that are at work for somebody else are tried again later."""
         if not leaving:
             return
         gone = release(self._context, [executor.id for executor in leaving])
+        self._anchoring.gone(gone)
         hosts = sorted(executor.host for executor in leaving if executor.id in gone)
         if hosts:
             self._notice(f"gave back executors on {', '.join(hosts)}")

@@ -18,7 +18,7 @@ from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import LOG
 
 # A slice of a segment has at least this many rows, so that small entries stay whole.
-_SLICE_ROWS = 8192
+SLICE_ROWS = 8192
 
 
 class Entered(msgspec.Struct, frozen=True, array_like=True):
@@ -49,9 +49,14 @@ class BatchInput:
     serials: range = range(0)
 
 
-def from_entry(context: SparkContext, entry: Entry, places: int) -> BatchInput:
-    """Take in an entry of the write-ahead log, spread over as many tasks as there are places."""
-    slices = [part for segment in entry.segments for part in _slices(entry, segment, places)]
+def from_entry(
+    context: SparkContext, entry: Entry, places: int, least: int = SLICE_ROWS
+) -> BatchInput:
+    """Take in an entry of the write-ahead log, spread over as many tasks as there are places.
+
+    A slice for a task has ``least`` rows or more, as far as there are so many.
+    """
+    slices = [part for segment in entry.segments for part in _slices(entry, segment, places, least)]
     payloads = [msgspec.msgpack.encode(part) for part in slices]
     return BatchInput(
         clock=entry.clock,
@@ -67,8 +72,8 @@ def _save_entry(entry: Entry, location: Location, folder: str) -> None:
     location.write(f"{folder}/{entry.name.replace('/', '-')}", location.read(entry.name))
 
 
-def _slices(entry: Entry, segment: Segment, places: int) -> list[Entered]:
-    size = max(_SLICE_ROWS, -(-segment.rows // places))
+def _slices(entry: Entry, segment: Segment, places: int, least: int) -> list[Entered]:
+    size = max(least, -(-segment.rows // places))
     return [
         Entered(entry.name, segment, start, min(start + size, segment.rows))
         for start in range(0, segment.rows, size)

@@ -87,6 +87,13 @@ class Counts(msgspec.Struct, array_like=True):
     #: Keys and bytes that it changed in its state.
     changed_keys: int = 0
     changed_bytes: int = 0
+    #: Tuples sent, by stream.
+    sent: dict[str, int] = {}
+
+    def send(self, stream: str, tuples: int) -> None:
+        """Count tuples that were sent."""
+        self.emitted += tuples
+        self.sent[stream] = self.sent.get(stream, 0) + tuples
 
 
 class Note(msgspec.Struct, array_like=True):

@@ -125,7 +125,7 @@ def make_plan(topology: Topology, places: int, fuse: bool = True, shorten: bool 
     """
     if places < 1:
         raise UsageError(explain("places", expected="at least 1", got=str(places)))
-    topology = _with_degrees(topology, places)
+    topology = with_degrees(topology, places)
     in_order = ordered(topology)
     for component in topology:
         if component.degree > places and state_name(component, 0) == component.name:
@@ -186,7 +186,7 @@ def _reads(
     return tuple(dict.fromkeys((*input_.key, *body.reads)))
 
 
-def _with_degrees(topology: Topology, places: int) -> Topology:
+def with_degrees(topology: Topology, places: int) -> Topology:
     """Give components whose degree nobody chose one task per place."""
     return replace(topology, components=tuple(_with_degree(c, places) for c in topology))
 

@@ -106,6 +106,12 @@ class Pump:
         self.idle = False
         #: How many rows each task is asked for at once: more and more, unless it is slow.
         self._sizes: dict[AnySpoutTask, int] = {}
+        #: Rows of the next entries, where fewer are wanted than the settings allow.
+        self.most_rows: int | None = None
+        #: Rows that were logged, by spout and stream.
+        self.sent: dict[tuple[str, str], int] = {}
+        #: Rows that each task gave when it was asked last, where it then had more.
+        self._more: dict[AnySpoutTask, int] = {}
 
     # --- begin and end -----------------------------------------------------------------------
 
@@ -137,6 +143,7 @@ class Pump:
                 if segment.component not in shapes:
                     continue
                 self.counters[segment.component].emitted += segment.rows
+                self._count(segment.component, segment.stream, segment.rows)
                 shape = shapes[segment.component].get(segment.stream)
                 if shape is not None and None in shape.types:
                     shape.conform(read_block(self._log.location, entry.name, segment).batch)
@@ -209,12 +216,15 @@ class Pump:
         settings, turns = self._settings, self._turns
         until = self._clock.now() + settings.seconds
         rows = sum(emission.batch.num_rows for _, emission in self._waiting)
-        idle = 0
-        while idle < len(turns) and rows < settings.rows and not self._stopping():
+        most = settings.rows if self.most_rows is None else min(settings.rows, self.most_rows)
+        idle, before = 0, self._more
+        self._more = {}
+        while idle < len(turns) and rows < most and not self._stopping():
             task = turns.popleft()
             if not task.finished:  # it may have ended in answer to an ack
-                given, new = self._ask(task)
+                given, new = self._ask(task, None if self.most_rows is None else most - rows)
                 rows += new
+                self._more[task] = self._more.get(task, 0) + given if given else 0
                 idle = 0 if given or task.finished or _more_at_once(task) else idle + 1
             if task.finished:
                 self._ending.add(_name(task))
@@ -223,11 +233,14 @@ class Pump:
             if self._clock.now() >= until:
                 break
         self.idle = idle >= len(turns)
+        # Who was not asked this time has what it had.
+        self._more = before | self._more
 
-    def _ask(self, task: AnySpoutTask) -> tuple[int, int]:
+    def _ask(self, task: AnySpoutTask, room: int | None = None) -> tuple[int, int]:
         """Ask a spout once; give how many rows came, and how many of them are new."""
         skipping = self._skipping.get(task)
         limit = min(self._sizes.get(task, _FIRST_ROWS), self._settings.block_rows)
+        limit = limit if room is None else min(limit, room)
         begin = time.perf_counter()
         emissions = task.pull(limit if skipping is None else skipping.limit(limit))
         took = time.perf_counter() - begin
@@ -239,6 +252,18 @@ class Pump:
             emissions = skipping.behind(emissions)
         self._waiting += [(task, emission) for emission in emissions]
         return given, _rows(emissions)
+
+    def backlog(self) -> dict[str, int]:
+        """Say how many rows each spout holds that were not logged yet.
+
+        One that has more, but does not say how much, counts with as many as it gave last.
+        """
+        found = dict.fromkeys(self.counters, 0)
+        for task in self._turns:
+            tell = getattr(task.body, "backlog", None)
+            known = None if tell is None or task.finished else task.call(tell)
+            found[task.component.name] += self._more.get(task, 0) if known is None else known
+        return found
 
     def wait_hint(self) -> float:
         """Give the seconds after which it is worth asking again."""
@@ -257,8 +282,12 @@ class Pump:
         self._tracked[entry.number] = list(self._ids(entry))
         for piece in pieces:
             self.counters[piece.component].emitted += piece.batch.num_rows
+            self._count(piece.component, piece.stream, piece.batch.num_rows)
         self._waiting, self._ended, self._ending = [], ended, set()
         return entry
+
+    def _count(self, spout: str, stream: str, rows: int) -> None:
+        self.sent[spout, stream] = self.sent.get((spout, stream), 0) + rows
 
     def _ids(self, entry: Entry) -> Iterator[_Tracked]:
         serial = entry.next_serial - entry.rows

@@ -76,6 +76,8 @@ class Learning:
         self._waiting: list[Seen] = []
         self._deciding: Future[_Decided | str | None] | None = None
         self._beside: ThreadPoolExecutor | None = None
+        #: Whether tables are being made for another number of places.
+        self._replanning = False
         if getattr(rerouter, "takes_time", False):
             self._beside = ThreadPoolExecutor(1, "thalweg-learning")
 
@@ -86,6 +88,8 @@ class Learning:
         seen, tables = self._seen(done, moving), engine.tables()
         self._follow(done.manifest.epoch, seen, tables)
         self._waiting.append(seen)
+        if self._replanning:  # what is decided for the places that there are would come too late
+            return
         if self._beside is None:
             self._take(self._decide(self._waiting, tables))
             self._waiting = []
@@ -94,6 +98,26 @@ class Learning:
                 self._take(self._deciding.result())
             self._deciding = self._beside.submit(self._decide, self._waiting, engine.tables())
             self._waiting = []
+
+    def replan(self, places: int) -> Future[Tables | None] | None:
+        """Let tables be made for another number of places; None where nobody can.
+
+        Nothing else is decided until :meth:`resume` is called.
+        """
+        rerouter, tables = self._rerouter, self._engine.fitting(places)
+        if self._beside is None or not isinstance(rerouter, Learner):
+            return None
+        self._replanning = True
+
+        def made() -> Tables | None:
+            found = rerouter.replanned(tables)
+            return None if found is None else found.tables
+
+        return self._beside.submit(made)
+
+    def resume(self) -> None:
+        """Go on with the number of places that there is now."""
+        self._replanning = False
 
     def close(self) -> None:
         """Wait for a decision that is being made; whoever waits for it hears that it is over."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from thalweg.connectors.frames import SparkSource
 from thalweg.control.learning import Learner
+from thalweg.control.rerouting import Tables
 from thalweg.errors import ComponentError, SchemaError, ThalwegError
 from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
 from thalweg.execution import Result, Run
@@ -20,16 +22,18 @@ from thalweg.runtimes.spark.delivery import Delivery
 from thalweg.runtimes.spark.engine import Engine
 from thalweg.runtimes.spark.executors import elastic
 from thalweg.runtimes.spark.frames import Frames
-from thalweg.runtimes.spark.inputs import BatchInput, from_entry
+from thalweg.runtimes.spark.inputs import SLICE_ROWS, BatchInput, from_entry
 from thalweg.runtimes.spark.limits import SET_ASIDE
-from thalweg.runtimes.spark.planning import Plan
+from thalweg.runtimes.spark.planning import Plan, check_movable
 from thalweg.runtimes.spark.pools import own_pool
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.rerouting import Learning
+from thalweg.runtimes.spark.scaling import Parts, Scaler
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.runtimes.spark.starting import check_settings, fall_back, greet, parted
-from thalweg.runtimes.spark.tables import OwnFolder, Tables
+from thalweg.runtimes.spark.tables import OwnFolder
+from thalweg.runtimes.spark.tables import Tables as ResultTables
 from thalweg.runtimes.spark.ticking import Ticks
 from thalweg.runtimes.spark.totals import Totals
 from thalweg.statelog.delivered import read_mark, write_mark
@@ -90,6 +94,9 @@ class _Running:
 
     def run(self) -> Result:
         self._start = self._clock.now()
+        if self._settings.scales is not None:
+            for component in self._plan.topology:
+                check_movable(component)
         self.location.probe()
         check_settings(self._context, self._notice)
         greet(self._context, self.location, self._plan.places)
@@ -108,6 +115,7 @@ class _Running:
         )
         self._delivery = Delivery(self._plan, maker, self.location, self._session)
         self._pump = self._make_pump(maker)
+        self._scaler = self._make_scaler()
         self._ticks = Ticks(self._plan.topology, self._start)
         committed = self._engine.batches.manifest.inputs
         self._frames = Frames(self._plan.topology, self._settings, self._on_frame, committed)
@@ -116,7 +124,7 @@ class _Running:
         snapshot = self._snapshot()
         stopped = self._run.stop.is_set() and not ended
         self._run.listen(RunFinished(snapshot, stopped))
-        tables = Tables(
+        tables = ResultTables(
             self._plan.topology, self.location, self._engine.batches.manifest, self._folder
         )
         return Result(self._plan.topology.name, snapshot, stopped, tables)
@@ -133,6 +141,29 @@ class _Running:
             self._settings.pump,
             stopping,
         )
+
+    def _make_scaler(self) -> Scaler | None:
+        """Make what lets places follow the stream, if that is wanted."""
+        how, settings = self._settings.scales, self._settings
+        if how is None:
+            return None
+        parts = Parts(
+            self._engine,
+            self._pump,
+            list(self._delivery.counters.values()),
+            self._rebalance,
+            self._learning,
+            self._elastic,
+        )
+        most = how.limit("", self._context.defaultParallelism)
+        return Scaler(how, most, settings.batch_seconds, parts, self._run.listen)
+
+    def _rebalance(self, places: int, tables: Tables | None = None) -> bool:
+        """Go on with another number of places; False when that cannot be."""
+        changed = self._engine.rebalance(places, tables)
+        if changed:
+            self._totals.use(self._plan)
+        return changed
 
     def _follow(self) -> bool:
         """Open everything, run until the end, close everything; True when all sources ended."""
@@ -162,6 +193,10 @@ class _Running:
         with self._lock:  # a batch of a query may still be under way
             if self._learning is not None:
                 self._learning.close()
+            if self._scaler is not None:
+                self._scaler.close()
+            if self._elastic is not None:
+                self._elastic.close()
             self._engine.close()
             return [*errors, *self._pump.close(), *self._delivery.close()]
 
@@ -191,6 +226,7 @@ class _Running:
                 self._wait()
                 continue
             entry = pending.pop(0) if pending else self._pump.pull()
+            self._scale(entry)
             if entry is not None:
                 self._run_entry(entry)
                 continue
@@ -223,8 +259,13 @@ class _Running:
                 self._engine.anchoring.avoid(request.avoid)
             if request.places is None or request.places == self._plan.places:
                 return
-            if self._engine.rebalance(request.places):
-                self._totals.use(self._plan)
+            self._rebalance(request.places)
+
+    def _scale(self, taken: Entry | None) -> None:
+        """Let places follow the stream, between two batches."""
+        if self._scaler is not None:
+            with self._lock:
+                self._scaler.look(self._clock.now(), taken)
 
     def _reroute(self, request: Request) -> None:
         """Let the learner decide after the next batch, and answer then."""
@@ -239,9 +280,13 @@ class _Running:
 
     def _run_entry(self, entry: Entry) -> None:
         hit("after segment")
-        self._not_before = self._clock.now() + self._settings.interval
+        interval, least = self._settings.interval, SLICE_ROWS
+        if self._scaler is not None:
+            interval, least = max(interval, self._scaler.interval), self._scaler.slice_rows
+        self._not_before = self._clock.now() + interval
         with self._lock:
-            failed = self._run_batch(from_entry(self._context, entry, self._plan.places))
+            taken = from_entry(self._context, entry, self._plan.places, least)
+            failed = self._run_batch(taken)
         self._pump.committed([entry.number], failed)
 
     def _on_frame(self, taken: BatchInput) -> None:
@@ -251,6 +296,8 @@ class _Running:
             committed = self._engine.batches.manifest.inputs.get(component, -1)
             if number == committed + 1:
                 self._run_batch(taken)
+                if self._scaler is not None:
+                    self._scaler.look(self._clock.now())
             elif number != committed:
                 raise parted(component, number, committed)
 
@@ -272,6 +319,7 @@ class _Running:
         """Run a batch with the ticks that are due; gives the serials of tuples that failed."""
         taken = replace(taken, ticks=frozenset() if taken.end else self._ticks.due(taken.clock))
         self._went_on = self._went_on or taken.lane is not None
+        self._begun = time.perf_counter()
         try:
             done = self._engine.batches.run(taken)
         except (ComponentError, SchemaError, GivenUp) as error:
@@ -286,6 +334,8 @@ class _Running:
         folder = f"set-aside/{self._engine.batches.manifest.version + 1:012}"
         taken.save(self.location, folder)
         self._engine.batches.skip(taken, str(error))
+        if self._scaler is not None:
+            self._scaler.failed()
         self._engine.housekeeping.after(self._engine.batches.manifest)
         self._notice(f"{error}\n  its input was set aside in {self.location}/{folder}")
         return set(taken.serials)
@@ -299,11 +349,14 @@ class _Running:
             write_mark(self.location, done.manifest.version)
         self._engine.housekeeping.after(done.manifest)
         if self._elastic is not None:
-            self._elastic.after(done.manifest)
+            self._elastic.after(done.manifest, self._scaler.needed if self._scaler else 0)
         self._delivery.tick(taken.ticks)
         self._totals.add(done.notes, done.seconds, done.manifest.hosts)
         if self._learning is not None:
             self._learning.after(done)
+        if self._scaler is not None:
+            rows = len(taken.serials) or self._totals.entered(done.notes)
+            self._scaler.ran(done, rows, time.perf_counter() - self._begun)
         for note in done.notes:
             for refused in note.refused:
                 self._run.listen(

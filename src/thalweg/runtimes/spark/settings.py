@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from thalweg.clock import Clock, WallClock, seconds
 from thalweg.control.learning import Locality
 from thalweg.control.rerouting import Rerouter
+from thalweg.control.scaling.settings import Scaling
+from thalweg.control.scaling.values import Policy
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
 from thalweg.runtimes.spark.limits import Limits, Retries
@@ -52,6 +55,10 @@ class SparkSettings:
     table: str | None = None
     #: Learns which keys occur together, and brings them to the same place; None for no such thing.
     locality: Locality | None = None
+    #: Lets the number of places follow the stream: a policy, its name, or all settings.
+    scaling: Scaling | Policy | str | None = None
+    #: With scaling: how long a batch should take; None for the trigger, or half a sample period.
+    batch_time: str | float | None = None
     clock: Clock = field(default_factory=WallClock)
     seed: int = 0
     key_groups: int = KEY_GROUPS
@@ -70,6 +77,7 @@ class SparkSettings:
             raise UsageError(explain("session", "", "a SparkSession", repr(self.session), hint))
         _ = self.interval
         self._check_executors()
+        self._check_scaling()
 
     def _check_executors(self) -> None:
         if self.executors not in get_args(Executors):
@@ -81,6 +89,39 @@ class SparkSettings:
             raise UsageError(
                 explain("placing of elastic executors", "", "'cores' or 'equal'", got, hint)
             )
+
+    def _check_scaling(self) -> None:
+        scales = self.scales
+        if scales is None:
+            if self.batch_time is not None:
+                raise UsageError(explain("batch_time", "", "scaling beside it", "none"))
+            return
+        _ = self.batch_seconds
+        shared = "all components share the places"
+        if isinstance(scales.most, Mapping):
+            raise UsageError(explain("scaling most on Spark", "", "a number", "several", shared))
+        if scales.loss:
+            hint = "Spark's sources are logged, and every tuple is processed"
+            raise UsageError(explain("scaling loss on Spark", "", "0", f"{scales.loss}", hint))
+        if isinstance(self.placing, tuple):
+            got = "a host for each place"
+            raise UsageError(explain("placing with scaling", "", "'cores' or 'equal'", got))
+        if self.executors == "elastic" and scales.most is None:
+            hint = "otherwise there is no end to the executors that may be asked for"
+            raise UsageError(explain("scaling of elastic executors", "", "most=N", "none", hint))
+
+    @property
+    def scales(self) -> Scaling | None:
+        """How the number of places follows the stream; None if it stays."""
+        return Scaling.of(self.scaling)
+
+    @property
+    def batch_seconds(self) -> float:
+        """How long a batch should take, with scaling."""
+        if self.batch_time is not None:
+            return seconds(self.batch_time)
+        half = 0.0 if self.scales is None else self.scales.leading.timing.period / 2
+        return self.interval or half
 
     @property
     def interval(self) -> float:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from thalweg.blocks import Block, Origin
+from thalweg.blocks import DEFAULT_STREAM, Block, Origin
 from thalweg.components import Kind
 from thalweg.errors import ThalwegError, explain
 from thalweg.ordering import Arrival
@@ -195,7 +195,7 @@ class StageWork:
         read = (pa.ipc.read_record_batch(pa.py_buffer(payload), schema) for payload in payloads)
         for whole in in_chunks(read, self._program.limits.chunk_rows):
             batch = shape.conform(whole)
-            self._tasks.counts_of(frame.component).emitted += batch.num_rows
+            self._tasks.counts_of(frame.component).send(DEFAULT_STREAM, batch.num_rows)
             yield Block.of(batch, Origin(frame.component), serial)
             serial += batch.num_rows
 
@@ -282,10 +282,10 @@ class StageWork:
             self._tasks.kept.open.update(block.serials[sorted(task.kept_rows)].tolist())
             self._tasks.kept.failed.update(block.serials[sorted(task.failed_rows)].tolist())
         if component.name in self._plan.stood_in_for:
-            counts.emitted += tuples_in(block.batch)
+            counts.send(DEFAULT_STREAM, tuples_in(block.batch))
         branch = index if len(component.inputs) > 1 else None
         for emission in emissions:
-            counts.emitted += emission.batch.num_rows
+            counts.send(emission.stream, emission.batch.num_rows)
             near = None if behind is None else behind.of(emission)
             kept = emission if lineage else replace(emission, parents=None)
             self._deliver(output_block(component, number, block, kept, branch), near)
@@ -294,7 +294,7 @@ class StageWork:
         sent = 0
         for emission in emissions:
             rows = emission.batch.num_rows
-            self._tasks.counts_of(component.name).emitted += rows
+            self._tasks.counts_of(component.name).send(emission.stream, rows)
             number = self._topology.components.index(component)
             serials = np.full(rows, _LATER + number, dtype=np.int64)
             path = np.full(rows, task, dtype=np.int64), np.arange(sent, sent + rows, dtype=np.int64)

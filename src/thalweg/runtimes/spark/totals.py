@@ -64,6 +64,12 @@ class Totals:
                 total.shuffled_bytes += counts.shuffled_bytes
                 total.local += counts.local
 
+    def entered(self, notes: Iterable[Note]) -> int:
+        """Count the rows of sources that a batch took in."""
+        spouts = {component.name for component in self._plan.topology.spouts}
+        counts = (counts for note in notes for counts in note.counts)
+        return sum(each.emitted for each in counts if each.component in spouts)
+
     def _place(self, note: Note, hosts: Sequence[str]) -> None:
         """Count how often a place is where it is wanted, or, on one host, where it was before."""
         if not note.stage:

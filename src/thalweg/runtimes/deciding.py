@@ -1,0 +1,134 @@
+"""Policies while a topology runs, whatever the runtime: they are asked, obeyed, told and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from thalweg.control.loop import Loop, Plan, Realiser, Step
+from thalweg.control.scaling.history import History
+from thalweg.control.scaling.monitor import Monitor
+from thalweg.control.scaling.settings import Scaling
+from thalweg.control.scaling.values import Decision, Node, Policy, Sample, View
+from thalweg.control.steps import Replicate
+from thalweg.events import Decided, Event, Noticed
+
+#: Seconds of an earlier run that count, for policies that look so far back.
+_REMEMBERED = 1800.0
+
+
+@dataclass
+class Watching:
+    """Does nothing of what a policy decides, but keeps it."""
+
+    runtime: Realiser
+    plan: Plan = field(default_factory=Plan)
+
+    @property
+    def degrees(self) -> Mapping[str, int]:
+        """Degrees in force."""
+        return self.runtime.degrees
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody else's decisions are being carried out."""
+        return self.runtime.busy
+
+    def realise(self, plan: Plan) -> Plan:
+        """Keep a plan."""
+        self.plan = plan
+        return Plan()
+
+
+class Deciding:
+    """Asks policies when there are samples, and has done what the leading one says.
+
+    ``below`` are the steps that follow what any policy says, and those that only the leading one
+    has, because they look at what there is.
+    """
+
+    def __init__(
+        self,
+        how: Scaling,
+        nodes: Sequence[Node],
+        runtime: Realiser,
+        below: tuple[Sequence[Step], Sequence[Step]],
+        listen: Callable[[Event], None],
+    ) -> None:
+        self._how, self._runtime, self._listen = how, runtime, listen
+        self._policies: list[Policy] = [how.leading, *how.others]
+        self.period = how.leading.timing.period
+        timings = [replace(policy.timing, period=self.period) for policy in self._policies]
+        self._monitors = [Monitor(nodes, timing) for timing in timings]
+        steps: list[list[Step]] = [[Replicate(policy), *below[0]] for policy in self._policies]
+        steps[0] += below[1] if not how.dry_run else ()
+        self._loops = [Loop(*each) for each in zip(self._monitors, steps, strict=True)]
+        self._history: History | None = None
+        if self._monitors[0].notice:
+            listen(Noticed(self._monitors[0].notice))
+
+    def open(self, now: float) -> None:
+        """Go on with what earlier runs have kept; whoever calls this closes it."""
+        if self._how.history is None:
+            return
+        self._history = History(Path(self._how.history))
+        since = now - _REMEMBERED
+        for monitor in self._monitors:
+            monitor.remember(self._history.samples(since), self._history.changes(since))
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._history is not None:
+            self._history.close()
+
+    def view(self, now: float) -> View:
+        """Show what the leading policy sees."""
+        return self._monitors[0].view(now, self._runtime.degrees)
+
+    def decide(self, now: float, samples: Sequence[Sample]) -> None:
+        """Ask all policies, and do what the leading one says unless it is only to be told."""
+        if self._history is not None:
+            self._history.add(samples)
+        for number, policy in enumerate(self._policies):
+            obeyed = number == 0 and not self._how.dry_run
+            watching = Watching(self._runtime)
+            plan = self._loops[number].turn(now, samples, self._runtime if obeyed else watching)
+            if obeyed:
+                self._note(now, plan)
+            elif watching.plan.made:
+                plan = watching.plan
+            self._tell(now, policy.name, plan, obeyed)
+
+    def _note(self, now: float, plan: Plan) -> None:
+        """Let the others know what has changed, and those who read the history."""
+        for loop in self._loops[1:] if plan.changes else ():
+            loop.noted(now, plan)
+        if self._history is not None:
+            self._history.decided(now, self._policies[0].name, plan.degrees)
+
+    def _tell(self, now: float, policy: str, plan: Plan, carried_out: bool) -> None:
+        made = plan.degrees
+        if not made:  # something is under way
+            return
+        # What there is no room for is told as well.
+        wished = {each.component: each.degree for each in reversed(plan.of(Decision))}
+        lacks = {each.component for each in made if each.degree < wished[each.component]}
+        told = (m for m in made if m.changes or m.component in lacks or "refused" in m.numbers)
+        texts = [_in_words(each) for each in told]
+        text = f"{policy}: {'; '.join(texts)}" if texts else ""
+        degrees = {each.component: (each.before, each.degree) for each in made}
+        self._listen(Decided(text, policy, now, degrees, carried_out))
+
+
+def refused(made: Decision, why: str) -> Decision:
+    """Give a decision that is not carried out; one for no change stays as it is."""
+    if not made.changes:
+        return made
+    numbers = {**made.numbers, "refused": float(made.degree)}
+    return replace(made, degree=made.before, reason=f"{made.reason}; {why}", numbers=numbers)
+
+
+def _in_words(made: Decision) -> str:
+    change = f"{made.before} -> {made.degree}" if made.changes else f"{made.before} stays"
+    return f"{made.component} {change} because {made.reason}"
