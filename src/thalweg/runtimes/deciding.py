@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from thalweg.control.loop import Loop, Plan, Realiser, Step
+from thalweg.control.ordering import Reorder, rewired
 from thalweg.control.scaling.history import History
 from thalweg.control.scaling.monitor import Monitor
 from thalweg.control.scaling.settings import Scaling
@@ -41,19 +42,27 @@ class Watching:
         return Plan()
 
 
-class Deciding:
-    """Asks policies when there are samples, and has done what the leading one says.
+@dataclass(frozen=True)
+class Around:
+    """The steps around what policies say."""
 
-    ``below`` are the steps that follow what any policy says, and those that only the leading one
-    has, because they look at what there is.
-    """
+    #: Before the leading policy is asked.
+    above: Sequence[Step] = ()
+    #: After any policy.
+    shared: Sequence[Step] = ()
+    #: After the leading one, because they look at what there is.
+    below: Sequence[Step] = ()
+
+
+class Deciding:
+    """Asks policies when there are samples, and has done what the leading one says."""
 
     def __init__(
         self,
         how: Scaling,
         nodes: Sequence[Node],
         runtime: Realiser,
-        below: tuple[Sequence[Step], Sequence[Step]],
+        around: Around,
         listen: Callable[[Event], None],
     ) -> None:
         self._how, self._runtime, self._listen = how, runtime, listen
@@ -61,8 +70,8 @@ class Deciding:
         self.period = how.leading.timing.period
         timings = [replace(policy.timing, period=self.period) for policy in self._policies]
         self._monitors = [Monitor(nodes, timing) for timing in timings]
-        steps: list[list[Step]] = [[Replicate(policy), *below[0]] for policy in self._policies]
-        steps[0] += below[1] if not how.dry_run else ()
+        steps: list[list[Step]] = [[Replicate(policy), *around.shared] for policy in self._policies]
+        steps[0] = [*around.above, *steps[0], *around.below]
         self._loops = [Loop(*each) for each in zip(self._monitors, steps, strict=True)]
         self._history: History | None = None
         if self._monitors[0].notice:
@@ -86,24 +95,33 @@ class Deciding:
         """Show what the leading policy sees."""
         return self._monitors[0].view(now, self._runtime.degrees)
 
-    def decide(self, now: float, samples: Sequence[Sample]) -> None:
-        """Ask all policies, and do what the leading one says unless it is only to be told."""
+    def decide(self, now: float, samples: Sequence[Sample]) -> Plan:
+        """Ask all policies, and do what the leading one says unless it is only to be told.
+
+        Gives what is being done.
+        """
         if self._history is not None:
             self._history.add(samples)
+        done = Plan()
         for number, policy in enumerate(self._policies):
             obeyed = number == 0 and not self._how.dry_run
             watching = Watching(self._runtime)
             plan = self._loops[number].turn(now, samples, self._runtime if obeyed else watching)
             if obeyed:
+                done = plan
                 self._note(now, plan)
             elif watching.plan.made:
                 plan = watching.plan
             self._tell(now, policy.name, plan, obeyed)
+        return done
 
     def _note(self, now: float, plan: Plan) -> None:
         """Let the others know what has changed, and those who read the history."""
         for loop in self._loops[1:] if plan.changes else ():
             loop.noted(now, plan)
+        for made in (each for each in plan.of(Reorder) if each.changes):
+            for monitor in self._monitors:
+                monitor.rewired(rewired(monitor.nodes, made))
         if self._history is not None:
             self._history.decided(now, self._policies[0].name, plan.degrees)
 
@@ -116,6 +134,8 @@ class Deciding:
         lacks = {each.component for each in made if each.degree < wished[each.component]}
         told = (m for m in made if m.changes or m.component in lacks or "refused" in m.numbers)
         texts = [_in_words(each) for each in told]
+        beside = (each for each in plan.made if not isinstance(each, Decision))
+        texts += [m.reason for m in beside if m.changes or (isinstance(m, Reorder) and m.refused)]
         text = f"{policy}: {'; '.join(texts)}" if texts else ""
         degrees = {each.component: (each.before, each.degree) for each in made}
         self._listen(Decided(text, policy, now, degrees, carried_out))

@@ -18,7 +18,7 @@ from thalweg.control.steps import Assign
 from thalweg.control.together import Together
 from thalweg.events import Event, Noticed
 from thalweg.metrics import Counter
-from thalweg.runtimes.deciding import Deciding, refused
+from thalweg.runtimes.deciding import Around, Deciding, refused
 from thalweg.runtimes.segments import Entry
 from thalweg.runtimes.spark.batches import Done
 from thalweg.runtimes.spark.engine import Engine
@@ -132,7 +132,8 @@ class Scaler:
         nodes = nodes_of(engine.topology, engine.plan.places, most)
         if not self._places.sharing:
             listen(Noticed("places stay: every component has a degree of its own"))
-        self._deciding = Deciding(how, nodes, self._places, ([together], [assign]), listen)
+        around = Around(shared=[together], below=[] if how.dry_run else [assign])
+        self._deciding = Deciding(how, nodes, self._places, around, listen)
         self._sampling = Sampling(self._deciding.period)
         self._tallies, self._pacing = Tallies(engine.topology), Pacing()
         self._ran = 0
