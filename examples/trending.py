@@ -12,11 +12,11 @@ hashtag come from one region), and a ranking of a table at intervals. Try:
 Settings: posts, regions, hashtags, skew, correlation, drift_every, seed.
 """
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import thalweg as tw
+from thalweg.workloads.boards import board
 from thalweg.workloads.posts import PostSettings, posts
 
 
@@ -46,7 +46,7 @@ class TopHashtags(tw.BlockBolt):
 
     def process_end(self) -> None:
         ranked = [(f"{row['rank']:>2}  {row['hashtag']}", row["count"]) for row in self.ranking]
-        print_board("Top hashtags", ranked)
+        print(board("Top hashtags", ranked), flush=True)
 
 
 class Regions(tw.Bolt):
@@ -60,26 +60,7 @@ class Regions(tw.Bolt):
 
     def process_end(self) -> None:
         ranked = sorted(self.counts.items(), key=lambda pair: (-pair[1], pair[0]))
-        print_board("Posts by region", ranked)
-
-
-def print_board(title: str, rows: list[tuple[str, int]]) -> None:
-    """Print a title and one bar per row, in one piece so that nothing comes between."""
-    block, rule = drawn("█", "#"), drawn("─", "-")
-    most = max((count for _, count in rows), default=1)
-    lines = [
-        f"  {name:<18} {count:>11,}  {block * round(32 * count / most)}" for name, count in rows
-    ]
-    print("\n".join(["", title, rule * 66, *lines]), flush=True)
-
-
-def drawn(text: str, plain: str) -> str:
-    """Give the text, or the plain one where standard output does not know its letters."""
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        return plain
-    return text
+        print(board("Posts by region", ranked), flush=True)
 
 
 if __name__ == "__main__":

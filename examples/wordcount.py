@@ -9,10 +9,10 @@ and a sink that speaks when all is done. Try:
     thalweg describe examples/wordcount.py
 """
 
-import sys
 from typing import Any
 
 import thalweg as tw
+from thalweg.workloads.boards import drawn
 
 TEXT = """\
 to be or not to be that is the question
@@ -83,15 +83,6 @@ class Report(tw.Bolt):
         print(f"{len(self.counts)} different words, {sum(self.counts.values()):,} in all")
         for rank, (word, count) in enumerate(top, 1):
             print(f"{rank:4}  {word:<10} {count:>8,}  {block * round(30 * count / most)}")
-
-
-def drawn(text: str, plain: str) -> str:
-    """Give the text, or the plain one where standard output does not know its letters."""
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        return plain
-    return text
 
 
 builder = tw.TopologyBuilder("wordcount")

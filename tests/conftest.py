@@ -20,9 +20,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from nursery import Nursery
 from quickjava import java_options
 from sparksession import spark_session
 from thalweg.acking import Acker
+from thalweg.runtimes.local import isolation
 
 #: Classes whose objects are validated at the end of each test that made them.
 CHECKED: tuple[type[Any], ...] = (Acker,)
@@ -69,6 +71,21 @@ def _nothing_is_left(request: pytest.FixtureRequest, _invariants_hold: None) -> 
     if _uses_spark(request.node) or "cluster" in request.node.keywords:
         left = [name for name in left if "(socket:" not in name]
     assert not left, f"the test left behind: {', '.join(left)}"
+
+
+@pytest.fixture(scope="session")
+def _nursery() -> Iterator[Nursery]:
+    made = Nursery("conformance.test_conformance")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def forked(_nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let worker processes of the local runtime be forked, which saves time; none may be left."""
+    monkeypatch.setattr(isolation, "launch", _nursery.launch)
+    yield
+    assert _nursery.left == 0
 
 
 def _uses_spark(test: pytest.Item) -> bool:

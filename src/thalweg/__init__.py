@@ -9,6 +9,8 @@
 """
 
 from thalweg import execution, groupings
+from thalweg.anchored import AnchoredBolt
+from thalweg.anyvalues import anything
 from thalweg.builder import TopologyBuilder
 from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, Spout, TaskContext
 from thalweg.config import Quality, dead_letter
@@ -17,7 +19,10 @@ from thalweg.connectors import (
     collect,
     constant,
     files,
+    http_source,
     items,
+    kafka,
+    mqtt,
     ramp,
     rate,
     read_table,
@@ -25,10 +30,14 @@ from thalweg.connectors import (
     spark_source,
     stdout,
     steps,
+    table_file,
     to_files,
+    to_kafka,
+    to_postgres,
     to_table,
     trace,
 )
+from thalweg.consumers import LoggingConsumer, MetricsConsumer
 from thalweg.control.learning import Locality
 from thalweg.control.scaling.settings import Scaling
 from thalweg.errors import (
@@ -41,9 +50,13 @@ from thalweg.errors import (
     TopologyError,
     UsageError,
 )
+from thalweg.eventtime import event_time
 from thalweg.execution import Result, Steering
-from thalweg.expressions import col, lit
+from thalweg.expressions import col, lit, row
 from thalweg.flow import Flow
+from thalweg.hooks import TaskHook
+from thalweg.multilang import KeyedShellBolt, ShellBolt, ShellSpout
+from thalweg.operators.joining import TableJoin
 from thalweg.operators.purity import pure
 from thalweg.runtimes.inline import Inline
 from thalweg.runtimes.local.runtime import Local
@@ -52,55 +65,81 @@ from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 from thalweg.tuples import as_dict
 from thalweg.version import __version__ as __version__
+from thalweg.windows import agg
+from thalweg.windows.specs import landmark, last_rows, rows, session, sliding, tumbling
 
 __all__ = [
     "Aborted",
+    "AnchoredBolt",
     "BlockBolt",
     "BlockSpout",
     "Bolt",
     "ComponentError",
     "Flow",
     "Inline",
+    "KeyedShellBolt",
     "Kind",
     "Local",
     "Locality",
+    "LoggingConsumer",
+    "MetricsConsumer",
     "Quality",
     "RecordError",
     "Result",
     "Scaling",
     "SchemaError",
+    "ShellBolt",
+    "ShellSpout",
     "Spark",
     "Spout",
     "StateError",
     "Steering",
+    "TableJoin",
     "TaskContext",
+    "TaskHook",
     "ThalwegError",
     "Topology",
     "TopologyBuilder",
     "TopologyError",
     "UsageError",
+    "agg",
+    "anything",
     "as_dict",
     "call",
     "col",
     "collect",
     "constant",
     "dead_letter",
+    "event_time",
     "files",
     "foreach_batch",
     "groupings",
+    "http_source",
     "items",
+    "kafka",
+    "landmark",
+    "last_rows",
     "lit",
+    "mqtt",
     "pure",
     "ramp",
     "rate",
     "read_table",
+    "row",
+    "rows",
+    "session",
+    "sliding",
     "socket_lines",
     "spark_source",
     "stdout",
     "steps",
+    "table_file",
     "to_files",
+    "to_kafka",
+    "to_postgres",
     "to_table",
     "trace",
+    "tumbling",
 ]
 
 execution.register("inline", Inline)

@@ -96,6 +96,19 @@ class Block:
             path=tuple(level[start:stop] for level in self.path),
         )
 
+    def within(self, part: Block) -> Block:
+        """Say where the rows stood in the block that ``part``, which they were split from, is of.
+
+        >>> block = Block.of(pa.record_batch({"x": [1, 2, 3, 4]}), Origin("a"))
+        >>> part = block.slice(2, 4)
+        >>> part.slice(1, 2).within(part).positions
+        array([3])
+        """
+        if part.positions is None:
+            return self
+        positions = part.positions if self.positions is None else part.positions[self.positions]
+        return replace(self, positions=positions)
+
     def _without_positions(self) -> Block:
         """Forget where the rows stood; dataclasses.replace takes several times as long."""
         made = (self.batch, self.origin, self.serials, None, self.roots, self.targets)

@@ -27,6 +27,7 @@ from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import AnyBody, BlockBolt, BlockSpout, Bolt, Spout
 from thalweg.config import Options, Quality
 from thalweg.errors import TopologyError, explain, shorten
+from thalweg.execution import Validator, validate
 from thalweg.groupings import CustomGrouping, Grouping, describe
 from thalweg.schemas import Fields, fields
 from thalweg.topology import Component, Input, Topology
@@ -48,12 +49,15 @@ class _Draft:
 class TopologyBuilder:
     """Collects components; ``build`` checks them and freezes the topology.
 
-    ``quality`` says what a run may give up when it cannot do all.
+    ``quality`` says how soon results have to come, and what may be given up. ``validator`` looks at
+    the topology that is built, and gives None, or what is wrong with it.
     """
 
-    def __init__(self, name: str, *, quality: Quality | None = None) -> None:
+    def __init__(
+        self, name: str, *, quality: Quality | None = None, validator: Validator | None = None
+    ) -> None:
         self.name = _checked_name("topology", name)
-        self._quality = _checked_quality(name, quality)
+        self._quality, self._validator = _checked_quality(name, quality), validator
         self._drafts: dict[str, _Draft] = {}
 
     def add_spout(self, name: str, spout: AnyBody, *, fields: Any = None, **options: Any) -> None:
@@ -88,7 +92,7 @@ class TopologyBuilder:
         validation.check(self.name, components)
         arranged = validation.arrange(self.name, components)
         orders = validation.orders(arranged)
-        return Topology(
+        topology = Topology(
             self.name,
             tuple(
                 replace(c, inputs=tuple(replace(i, order=orders[c.name, i]) for i in c.inputs))
@@ -96,6 +100,9 @@ class TopologyBuilder:
             ),
             self._quality,
         )
+        if self._validator is not None:
+            validate(self._validator, topology)
+        return topology
 
     def _add(
         self, name: str, body: AnyBody, kinds: tuple[type, ...], options: dict[str, Any]

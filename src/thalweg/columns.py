@@ -26,10 +26,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from thalweg.errors import shorten
+from thalweg.anyvalues import ANYTHING, SCALARS, is_anything
+from thalweg.errors import StateError, shorten
 
 _NONE = type(None)
 _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def settle_arrow() -> None:
+    """Let Arrow make its first array, for which it loads pandas where that is installed.
+
+    This takes a fifth of a second, which the first tuples of a run would have to wait for.
+    """
+    pa.array([0])
 
 
 class Column(NamedTuple):
@@ -125,6 +134,8 @@ def column(values: Sequence[Any], wanted: pa.DataType | None = None) -> Column:
     if not kinds <= _PLAIN and any(issubclass(kind, np.generic) for kind in kinds):
         python = [v.item() if isinstance(v, np.generic) else v for v in values]
         return Column(column(python, wanted).array, False)
+    if is_anything(wanted):
+        return Column(_anything(values, kinds), kinds <= SCALARS)
     if wanted is None:
         _check_mix(values, kinds)
     else:
@@ -139,6 +150,19 @@ def column(values: Sequence[Any], wanted: pa.DataType | None = None) -> Column:
     if not same and not (wanted is not None and _ACCEPTED[wanted]):
         _check_way_back(values, array)
     return Column(array, same)
+
+
+def _anything(values: Sequence[Any], kinds: set[type] | None = None) -> pa.Array:
+    """Write values of any kind."""
+    try:
+        return ANYTHING.encode(values, kinds)
+    except StateError:
+        for row, value in enumerate(values):
+            try:
+                ANYTHING.encode([value])
+            except StateError as error:
+                raise _misfit(row, value) from error
+        raise
 
 
 def _kinds(values: Sequence[Any]) -> set[type]:
@@ -184,6 +208,8 @@ def fit(values: Sequence[Any], wanted: pa.DataType) -> bool:
     >>> fit(["a", None], pa.string()), fit([1], pa.string()), fit([1], pa.int64())
     (True, False, False)
     """
+    if is_anything(wanted):
+        return _kinds(values) <= SCALARS
     sure = pa.types.is_string(wanted) or pa.types.is_binary(wanted) or pa.types.is_boolean(wanted)
     return sure and _kinds(values) <= _SAME[wanted]
 
@@ -247,6 +273,8 @@ def cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Turn a column into another type where that changes no value."""
     if array.type == wanted:
         return array
+    if is_anything(wanted):
+        return _anything(array.to_pylist())
     if not _may_become(array.type, wanted):
         text = f"a column of {array.type}"
         raise Misfit(text)

@@ -12,15 +12,19 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM, Origin, Rows
-from thalweg.clock import Clock
+from thalweg.clock import Clock, seconds
 from thalweg.errors import RecordError, UsageError, explain, shorten
+from thalweg.events import Event
+from thalweg.eventtime import ALWAYS, NEVER
 from thalweg.keys import Change, Key
+from thalweg.registered import Metric, MetricKind, make_metric
 from thalweg.schemas import Shape
 from thalweg.tuples import Tuple
 
@@ -74,8 +78,49 @@ class KeyedState(Protocol):
     def __len__(self) -> int: ...
 
 
+class Timers(Protocol):
+    """Timers of the keys of one task; a key has one of each name, and setting it again moves it."""
+
+    def at(self, key: Key, time: int | datetime, name: str = "") -> None:
+        """Set a timer of event time; a number is microseconds since 1970."""
+
+    def after(self, key: Key, wait: float | str, name: str = "") -> None:
+        """Set a timer by the clock of the run: so many seconds from now, or ``"10 s"``."""
+
+    def cancel(self, key: Key, name: str = "") -> None:
+        """Take a timer back; one that is not there is no error."""
+
+
 def _raise_error(_row: int, error: Exception) -> None:
     raise error
+
+
+def _ignore_event(_event: Event) -> None:
+    """Go on: nobody listens."""
+
+
+def _unheard(name: str, kind: str, every: float | None) -> Metric:
+    """Make a metric that nobody is told."""
+    del every
+    return make_metric(name, kind)
+
+
+class Future(Protocol):
+    """The result of a function that runs in the background."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for what the function returns, or raise what it raised."""
+
+    def done(self) -> bool:
+        """Say whether it has returned, or raised."""
+
+
+def _no_background(function: Callable[..., Any], *_arguments: Any) -> NoReturn:
+    expected = "a run on local or inline"
+    raise UsageError(explain(f"background work {shorten(function)}", "", expected))
+
+
+def _ignore_late(_tuples: int) -> None: ...
 
 
 def _ignore_stop() -> None:
@@ -111,10 +156,40 @@ class TaskContext:
     settings: Mapping[str, str] = field(default_factory=dict)
     #: Whether tuples that fail are refused and the run goes on (on_error is not "fail").
     tolerant: bool = False
+    #: The topology (a :class:`thalweg.topology.Topology`), with the degrees of the beginning.
+    graph: Any = None
+    #: Into how many groups keys are hashed.
+    key_groups: int = 1024
+    #: Where tasks come and go with each batch, the name under which what is dear may be kept.
+    lasting: str = ""
+    #: How far event time had come when the task was made, in microseconds since 1970.
+    watermark: int = NEVER
+    #: Before these times, of events and of the clock, none of the timers in its state is due.
+    due: tuple[int, int] = (ALWAYS, ALWAYS)
+    #: Call with an event that whoever listens to the run should hear.
+    tell: Callable[[Event], None] = _ignore_event
+    #: Hooks that hear what this task does.
+    hooks: tuple[Any, ...] = ()
+    #: For runtimes: makes what :meth:`metric` gives, and does what :meth:`background` asks for.
+    registering: Callable[[str, str, float | None], Metric] = _unheard
+    calling: Callable[..., Future] = _no_background
+    #: Call with a number of tuples that came too late.
+    late: Callable[[int], None] = _ignore_late
     #: Call with (row, error): raises, or notes the error as the component's policy says.
     refuse: Callable[[int, Exception], None] = _raise_error
     #: Call with (raw record, reason) for input that cannot be read; policies as above.
     refuse_record: Callable[[str, str], None] = _raise_record
+
+    def metric(self, name: str, kind: MetricKind = "count", every: Any = None) -> Any:
+        """Register a metric (see :mod:`thalweg.registered`); ``every`` is its own interval."""
+        return self.registering(name, kind, None if every is None else seconds(every))
+
+    def background(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Let a thread of the run's pool call a function; it must not emit.
+
+        Gives something whose ``result()`` waits for what the function returns.
+        """
+        return self.calling(function, *arguments)
 
     def rescaled(self, degree: int) -> None:
         """Note that the component has another number of tasks now; for runtimes."""
@@ -177,6 +252,8 @@ class Spout(Body):
 
     #: False when what it gives comes in any case, whether somebody has room for it or not.
     slowable: ClassVar[bool] = True
+    #: Whether it may ask, with ``emit(..., ask=True)``, which tasks get a tuple.
+    asks: ClassVar[bool] = False
 
     def next_tuple(self) -> None:
         """Emit what there is now, without waiting."""
@@ -198,7 +275,9 @@ class Spout(Body):
         """Send one tuple."""
         self._not_running("emit")
 
-    def emit_direct(self, task: int, *values: Any, stream: str = DEFAULT_STREAM) -> None:
+    def emit_direct(
+        self, task: int, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM
+    ) -> None:
         """Send one tuple to the given task of each receiver of a direct stream."""
         self._not_running("emit_direct")
 
@@ -221,6 +300,8 @@ class BlockSpout(Body):
     slowable: ClassVar[bool] = True
     #: False when a new task does not give the same rows again, in the same order.
     replays: ClassVar[bool] = True
+    #: False while it has nothing to read: event time does not wait for it then.
+    awaited: bool = True
     #: Columns of the block given last as Python values, where they are at hand and stay so.
     lists: dict[str, list[Any]] = {}  # noqa: RUF012 (replaced, never changed)
 
@@ -234,6 +315,9 @@ class BlockSpout(Body):
         AT_ONCE says that there is certainly more, though ``next_block`` gave nothing.
         """
         return 0.0
+
+    def taken_in(self) -> None:
+        """Hear that all rows given so far have entered; with a log they are in it by now."""
 
     def backlog(self) -> int | None:
         """Give the number of rows that are there and were not given yet; None when unknown."""
@@ -259,19 +343,50 @@ class _BoltBody(Body):
     pure_python: ClassVar[bool] = False
     #: Whether it makes Python objects of every tuple; small blocks then stay in the caches.
     by_tuple: ClassVar[bool] = False
+    #: Seconds for which it holds tuples before it sends what came of them, as windows do.
+    holds: float = 0.0
+    #: Seconds between two ticks where the topology says nothing; None for no ticks.
+    default_tick: ClassVar[float | None] = None
 
-    #: State of this task (keyed and global bolts).
+    #: State of this task (keyed and global bolts), and timers where there is a ``process_timer``.
     state: KeyedState
+    timers: Timers
     #: Where the tuples at hand come from.
     origin: Origin
     #: Names of the key fields of the tuples at hand.
     key: tuple[str, ...] = ()
 
+    #: Whether it has to know how far event time has come, and by how many microseconds that has to
+    #: go on until it makes a difference; from where on such steps are counted, and whether it sends
+    #: nothing in between, so that nobody behind it has to wait for the next one; and how far behind
+    #: time its tuples may be.
+    timed: ClassVar[bool] = False
+    watermark_step: int = 1
+    watermark_offset: int = 0
+    stepwise: bool = False
+    watermark_lag: int = 0
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if has_timers(cls):
+            cls.timed = True
+
     def process_tick(self) -> None:
         """Do what is done at intervals (option ``tick``)."""
 
+    def process_watermark(self, now: int) -> None:
+        """Hear that event time has come so far (``timed = True``), in microseconds since 1970."""
+
+    def process_timer(self, key: Key, at: int, name: str) -> None:
+        """Hear that a timer of a key is due, and for which time it was set, in microseconds."""
+
     def process_end(self) -> None:
         """Emit what is left when all inputs of a bounded run have ended."""
+
+
+def has_timers(kind: type) -> bool:
+    """Say whether bolts of a class hear of timers."""
+    return getattr(kind, "process_timer", None) not in (None, _BoltBody.process_timer)
 
 
 class Bolt(_BoltBody):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -11,6 +12,8 @@ from typing import Any, Literal
 
 from thalweg.clock import seconds
 from thalweg.errors import TopologyError, UsageError, explain
+from thalweg.eventtime import EventTime, as_event_time
+from thalweg.hooks import checked_hooks
 
 OrderName = Literal["sender", "key", "total"]
 #: From the weakest promise to the strongest.
@@ -25,6 +28,10 @@ OVERFLOWS: tuple[OverflowName, ...] = ("block", "drop_oldest", "fail")
 
 SheddingName = Literal["random", "window"]
 SHEDDINGS: tuple[SheddingName, ...] = ("random", "window")
+
+#: What a topology's owner cares about most.
+ProfileName = Literal["performance", "balanced", "economy"]
+PROFILE_NAMES: tuple[ProfileName, ...] = ("performance", "balanced", "economy")
 
 #: Options that are one of a few words.
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -86,6 +93,14 @@ class Options:
     #: What happens on the local runtime to what a source gives that cannot be slowed, when too
     #: much waits behind it; None for block: it is not asked meanwhile.
     overflow: OverflowName | None = None
+    #: Objects that hear what its tasks do (:mod:`thalweg.hooks`), beside those of the run.
+    hooks: tuple[Any, ...] = ()
+    #: Tuples with an id that each task of a spout may have open; None for as many as there are.
+    max_pending: int | None = None
+    #: Which field of a source says when something happened; None for nobody asks.
+    time: EventTime | None = None
+    #: What it is worth when there are not tasks for all; more is better.
+    priority: float = 1.0
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Options:
@@ -109,6 +124,15 @@ class Options:
                 read[name] = seconds(read[name])
         if "on_error" in read:
             read["on_error"] = on_error(read["on_error"])
+        if read.get("time") is not None:
+            read["time"] = as_event_time(read["time"])
+        if "hooks" in read:
+            read["hooks"] = checked_hooks(read["hooks"], where)
+        most = read.get("max_pending")
+        if most is not None and (not isinstance(most, int) or most < 1):
+            raise TopologyError(explain("max_pending", where, "at least 1", repr(most)))
+        if "priority" in read:
+            read["priority"] = _checked_priority(read["priority"], where)
         for name, choices in _CHOICES.items():
             if read.get(name) is not None and read[name] not in choices:
                 expected = f"one of {choices}"
@@ -116,12 +140,20 @@ class Options:
         return read
 
 
+def _checked_priority(given: object, where: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+        raise TopologyError(explain("priority", where, "a number", repr(given)))
+    return float(given)
+
+
 @dataclass(frozen=True)
 class Quality:
-    """What a topology may give up when the highest degrees do not do.
+    """What a topology asks for: how soon, at what price, and what it may give up.
 
     >>> Quality(loss=0.2, by="window", window="10 s").length
     10.0
+    >>> Quality(latency="500 ms", profile="performance").bound
+    0.5
     """
 
     #: The largest share of its sources' tuples; 0 for none.
@@ -130,6 +162,10 @@ class Quality:
     by: SheddingName = "random"
     #: Seconds of a window, by the clock as tuples come.
     window: float | str | None = None
+    #: Seconds from a source to the last component that a tuple may take; None for any.
+    latency: float | str | None = None
+    #: The profile of policy ``thalweg`` where a run says none.
+    profile: ProfileName | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.loss < 1:
@@ -139,7 +175,15 @@ class Quality:
         if (self.by == "window") != (self.window is not None):
             expected = "a duration with by='window', and only then"
             raise UsageError(explain("quality window", "", expected, repr(self.window)))
-        _ = self.length
+        if self.profile not in (None, *PROFILE_NAMES):
+            expected = f"one of {PROFILE_NAMES}"
+            raise UsageError(explain("quality profile", "", expected, repr(self.profile)))
+        _ = self.length, self.bound
+
+    @property
+    def bound(self) -> float | None:
+        """Seconds that a tuple may take; None for any."""
+        return None if self.latency is None else seconds(self.latency)
 
     @property
     def length(self) -> float | None:
@@ -151,7 +195,7 @@ class Quality:
         return self.loss if loss is None else min(loss, self.loss)
 
 
-def setting(text: str) -> tuple[str, str]:
+def setting(text: str, option: str = "--set") -> tuple[str, str]:
     """Read ``key=value`` from a command line.
 
     >>> setting("rows=100")
@@ -159,5 +203,5 @@ def setting(text: str) -> tuple[str, str]:
     """
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise UsageError(explain("--set", expected="key=value", got=repr(text)))
+        raise UsageError(explain(option, expected="key=value", got=repr(text)))
     return name.strip(), value

@@ -16,11 +16,13 @@ Every message has the same order: subject, where, expected, got, likely cause.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import sysconfig
 import threading
 import traceback
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "UsageError",
     "explain",
     "locate",
+    "meant",
     "raised_at",
     "short_path",
     "shorten",
@@ -109,6 +112,16 @@ def explain(
     body = ", ".join(part for part in parts if part)
     text = f"{head}: {body}" if body else head
     return f"{text} ({hint})" if hint else text
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Ask whether the closest of some names was meant; empty where none is close.
+
+    >>> meant("sprak", ["local", "spark"]), meant("abacus", ["local", "spark"])
+    ("did you mean 'spark'?", '')
+    """
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def locate(function: Any) -> str:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from thalweg.errors import UsageError, explain
+from thalweg.clock import seconds
+from thalweg.consumers import checked_consumers
+from thalweg.errors import ThalwegError, TopologyError, UsageError, explain, meant
 from thalweg.events import Event
+from thalweg.hooks import checked_hooks
 from thalweg.metrics import Snapshot
 
 
@@ -35,6 +38,18 @@ class Reroute:
     always: bool = False
 
 
+@dataclass(frozen=True)
+class SetPolicy:
+    """Asks for another scaling policy to lead."""
+
+    policy: str
+    #: Who asks, as those who read decisions are told.
+    by: str = "a program"
+
+
+Asked = Rebalance | Reroute | SetPolicy
+
+
 class Steering:
     """Changes a run while tuples flow; any thread may call it. What came of it, events tell.
 
@@ -42,10 +57,28 @@ class Steering:
     >>> steering.rebalance("count", degree=4)
     >>> steering.take(), steering.take()
     (Rebalance(component='count', degree=4), None)
+    >>> steering.deactivate()
+    >>> steering.active
+    False
     """
 
     def __init__(self) -> None:
-        self._asked: deque[Rebalance | Reroute] = deque()
+        self._asked: deque[Asked] = deque()
+        self._early: deque[str] = deque()
+        self._active = True
+
+    @property
+    def active(self) -> bool:
+        """Whether sources are to be asked for tuples."""
+        return self._active
+
+    def activate(self) -> None:
+        """Let sources be asked again."""
+        self._active = True
+
+    def deactivate(self) -> None:
+        """Let no source be asked; ticks, acks and what is under way go on."""
+        self._active = False
 
     def rebalance(self, component: str, degree: int) -> None:
         """Let a component have another number of tasks."""
@@ -55,7 +88,24 @@ class Steering:
         """Let whoever learns which keys occur together decide now."""
         self._asked.append(Reroute(always))
 
-    def take(self) -> Rebalance | Reroute | None:
+    def set_policy(self, policy: str, by: str = SetPolicy.by) -> None:
+        """Let another scaling policy decide about degrees; ``static`` leaves them as they are."""
+        self._asked.append(SetPolicy(policy, by))
+
+    def tell_early(self, component: str) -> None:
+        """Let windows tell now what they have, on the stream ``early`` of their component."""
+        self._early.append(component)
+
+    @property
+    def early(self) -> bool:
+        """Whether windows are to tell what they have; for runtimes."""
+        return bool(self._early)
+
+    def take_early(self) -> list[str]:
+        """Give the components that are to tell what they have, each once; for runtimes."""
+        return list(dict.fromkeys(self._early.popleft() for _ in range(len(self._early))))
+
+    def take(self) -> Asked | None:
         """Give what was asked for first, if anything; for runtimes."""
         return self._asked.popleft() if self._asked else None
 
@@ -72,6 +122,54 @@ class Run:
     settings: Mapping[str, str] = field(default_factory=dict)
     #: Changes the run while it runs, on runtimes that can do so; None when nobody will.
     steering: Steering | None = None
+    #: Hooks of all components (:mod:`thalweg.hooks`), beside their own.
+    hooks: Sequence[Any] = ()
+    #: Who is told the metrics (:mod:`thalweg.consumers`), and how often, in seconds.
+    consumers: Sequence[Any] = ()
+    metrics_every: float | str = 60.0
+    #: Looks at the topology before anything starts: gives None, or what is wrong with it.
+    validator: Validator | None = None
+    #: Threads for background work of components.
+    background_threads: int = 4
+    #: What the runtime has for tasks; for runtimes.
+    services: Any = None
+
+    def checked(self, topology: Any) -> Run:
+        """Check what was given before anything starts; for runtimes."""
+        if self.validator is not None:
+            validate(self.validator, topology)
+        every = seconds(self.metrics_every)
+        if every <= 0:
+            got = str(self.metrics_every)
+            raise UsageError(explain("metrics_every", expected="more than 0 seconds", got=got))
+        hooks = checked_hooks(self.hooks, f"run of {topology.name!r}")
+        consumers = checked_consumers(self.consumers)
+        return replace(self, hooks=hooks, consumers=consumers, metrics_every=every)
+
+
+#: A function that gives None for a topology that may run, or else what is wrong with it.
+Validator = Callable[[Any], object]
+
+
+def validate(validator: Validator, topology: Any) -> None:
+    """Let a validator look at a topology.
+
+    >>> from types import SimpleNamespace
+    >>> validate(lambda topology: "it has no sink", SimpleNamespace(name="words"))
+    Traceback (most recent call last):
+    thalweg.errors.TopologyError: topology 'words': it has no sink
+    """
+    try:
+        found = validator(topology)
+    except Exception as error:
+        found = error
+    if found is None:
+        return
+    cause = found if isinstance(found, Exception) else None
+    if isinstance(cause, ThalwegError):
+        raise cause
+    text = f"topology {topology.name!r}: {found}"
+    raise TopologyError(text) from cause
 
 
 @dataclass(frozen=True)
@@ -128,9 +226,9 @@ def runtime(on: Any = None) -> Runtime:
         raise UsageError(explain("runtime", expected="a runtime or its name", got=repr(on)))
     name = on or DEFAULT
     if name not in _runtimes:
-        raise UsageError(
-            explain(f"runtime {name!r}", expected=f"one of {runtime_names()} in this version")
-        )
+        known = runtime_names()
+        expected = f"one of {known} in this version"
+        raise UsageError(explain(f"runtime {name!r}", "", expected, hint=meant(name, known)))
     return _runtimes[name]()
 
 

@@ -17,6 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+#: Functions that take whole and floating numbers beside each other.
+_MIXING = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+_MIXING |= {"add_checked", "subtract_checked", "multiply_checked", "divide", "if_else", "coalesce"}
+
 
 @dataclass(frozen=True, eq=False)
 class Expression:
@@ -26,25 +30,36 @@ class Expression:
     #: The fields that it reads.
     fields: frozenset[str]
     text: str
+    #: What it was made of: the function of pyarrow.compute and its operands; a column has none.
+    function: str = ""
+    operands: tuple[Expression, ...] = ()
 
     def call(self, function: str, *others: Any, options: Any = None) -> Expression:
         """Apply any function of pyarrow.compute by name: ``col("s").call("utf8_upper")``."""
         operands = (self, *(_lift(other) for other in others))
         # As bytes, because Arrow's objects cannot travel to other processes.
         written = None if options is None else options.serialize().to_pybytes()
+        mixes = function in _MIXING
 
         def evaluate(batch: pa.RecordBatch) -> Any:
             chosen = (
                 None if written is None else pc.FunctionOptions.deserialize(pa.py_buffer(written))
             )
-            return pc.call_function(function, [o.evaluate(batch) for o in operands], chosen)
+            values = [o.evaluate(batch) for o in operands]
+            return pc.call_function(function, _alike(values) if mixes else values, chosen)
 
         text = f"{function}({', '.join(o.text for o in operands)})"
-        return Expression(evaluate, frozenset().union(*(o.fields for o in operands)), text)
+        reads = frozenset().union(*(o.fields for o in operands))
+        return Expression(evaluate, reads, text, function, operands)
 
     def isin(self, values: Sequence[Any]) -> Expression:
         """Test whether the value is one of these."""
-        return self.call("is_in", options=pc.SetLookupOptions(pa.array(list(values))))
+        wanted = pa.array(list(values))
+        operand = self
+        if pa.types.is_floating(wanted.type):
+            # The first of its operands that is not null: itself, as a number of that kind.
+            operand = self.call("coalesce", lit(None).call("cast", options=as_float()))
+        return operand.call("is_in", options=pc.SetLookupOptions(wanted))
 
     def is_null(self) -> Expression:
         """Test whether there is no value."""
@@ -81,7 +96,7 @@ class Expression:
 
     def __truediv__(self, other: Any) -> Expression:
         divisor = _lift(other)
-        floats = divisor.call("cast", options=pc.CastOptions.safe(pa.float64()))
+        floats = divisor.call("cast", options=as_float())
         return self.call("divide", floats)
 
     def __radd__(self, other: Any) -> Expression:
@@ -129,10 +144,38 @@ def col(name: str) -> Expression:
     return Expression(lambda batch: batch.column(name), frozenset([name]), name)
 
 
+#: Before the names of a table's fields, where a condition looks at both sides of a join.
+ROW = "row."
+
+
+def row(name: str) -> Expression:
+    """Stand for a field of the table, in the condition of a join.
+
+    >>> (row("low") <= col("price")).text
+    'less_equal(row.low, price)'
+    """
+    return col(ROW + name)
+
+
 def lit(value: Any) -> Expression:
     """Stand for one value."""
     pa.scalar(value)  # refuses now what would be refused later
     return Expression(lambda _: pa.scalar(value), frozenset(), repr(value))
+
+
+def as_float() -> pc.CastOptions:
+    """Make floating numbers of all others; large whole ones become the nearest there is."""
+    return pc.CastOptions.unsafe(pa.float64())
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Turn whole numbers beside floating ones into these, as Arrow refuses to do beyond 2**53."""
+    if not any(pa.types.is_floating(value.type) for value in values):
+        return values
+    return [
+        value.cast(pa.float64(), safe=False) if pa.types.is_integer(value.type) else value
+        for value in values
+    ]
 
 
 def _lift(value: Any) -> Expression:

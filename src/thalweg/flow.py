@@ -24,17 +24,24 @@ from thalweg.builder import TopologyBuilder, body_outputs
 from thalweg.components import AnyBody, AnyBolt, BlockBolt, Bolt
 from thalweg.config import ORDERS, OrderName, Quality
 from thalweg.errors import TopologyError, explain, shorten
-from thalweg.execution import Result
+from thalweg.eventtime import EventTime, as_event_time, one_time
+from thalweg.execution import Result, Validator
 from thalweg.expressions import Expression
 from thalweg.groupings import Grouping
-from thalweg.operators import keyed, spreading, stateless
+from thalweg.joined import JoinOptions, join_streams
+from thalweg.keyed_flow import KeyedStream
+from thalweg.operators import keyed, stateless
 from thalweg.operators.calls import Call, Function, bind, result_fields
+from thalweg.operators.fielding import agreed, beside_key
+from thalweg.operators.joining import How, TableJoin
 from thalweg.operators.purity import Pure, extending, filtering, plain
 from thalweg.operators.ranking import Top
-from thalweg.operators.starting import class_step, starter
+from thalweg.operators.stream_joins import JoinName
 from thalweg.schemas import Fields, fields
 from thalweg.topology import Topology
 from thalweg.validation import unknown
+from thalweg.windowed import Windowed
+from thalweg.windows.specs import WindowSpec
 
 _SHUFFLE = groupings.Shuffle()
 
@@ -42,17 +49,22 @@ _SHUFFLE = groupings.Shuffle()
 class Flow:
     """A topology under construction; ``order="total"`` makes every sink's output the serial one.
 
-    ``quality`` says what a run may give up when it cannot do all.
+    ``quality`` says how soon results have to come, and what may be given up; ``validator`` looks at
+    what is built, and gives None, or what is wrong with it.
     """
 
     def __init__(
-        self, name: str, order: OrderName | None = None, quality: Quality | None = None
+        self,
+        name: str,
+        order: OrderName | None = None,
+        quality: Quality | None = None,
+        validator: Validator | None = None,
     ) -> None:
         if order not in (None, *ORDERS):
             raise TopologyError(explain(f"order of {name!r}", "", f"one of {ORDERS}", repr(order)))
         self.name = name
         self._order = order
-        self._builder = TopologyBuilder(name, quality=quality)
+        self._builder = TopologyBuilder(name, quality=quality, validator=validator)
         self._tables: dict[str, Stream] = {}
 
     def source(self, name: str, source: Any, fields: Any = None, **options: Any) -> Stream:
@@ -71,7 +83,10 @@ class Flow:
                     hint='say them: fields=["a", "b"] or fields={"a": str}',
                 )
             )
-        return Stream(self, ((name, DEFAULT_STREAM),), given)
+        time = options.get("time")
+        return Stream(
+            self, ((name, DEFAULT_STREAM),), given, time=as_event_time(time) if time else None
+        )
 
     def table(self, name: str) -> Stream:
         """Give the changed values of a table, once per block, as a stream."""
@@ -104,6 +119,10 @@ class Stream:
     origins: tuple[tuple[str, str], ...]
     fields: Fields
     grouping: Grouping = _SHUFFLE
+    #: Which field says when something happened, where that is known.
+    time: EventTime | None = None
+    #: The times of merged streams, in words, where they are not the same.
+    apart: tuple[str, ...] = ()
 
     # --- stateless ---------------------------------------------------------------------------
 
@@ -181,6 +200,52 @@ class Stream:
         chosen = self._then(name, stateless.Branch(call, self.fields), options)
         return chosen, replace(chosen, origins=((name, stateless.REST_STREAM),))
 
+    def join(
+        self,
+        table: Any,
+        on: Any,
+        *,
+        how: How = "inner",
+        fields: Any = None,
+        prefix: str | None = None,
+        **options: Any,
+    ) -> Stream:
+        """Put fields of a table behind each tuple, once for each row that belongs to it.
+
+        ``on`` is a field of both, several, ``{"of the stream": "of the table"}``, or a condition:
+        an expression of :func:`col` and :func:`row`, or a function of a tuple and a row.
+        """
+        name = self._name("join", options)
+        made = TableJoin(self.fields, table, on, how=how, fields=fields, prefix=prefix)
+        return self._then(name, made, options)
+
+    def join_within(
+        self,
+        other: Stream,
+        on: Any,
+        *,
+        within: float | str,
+        how: JoinName = "inner",
+        prefix: str = "",
+        **options: Any,
+    ) -> Stream:
+        """Bring tuples of two streams together that have a key in common and happened near."""
+        return join_streams(self, other, on, JoinOptions(how, prefix, within), options)
+
+    def join_asof(
+        self,
+        other: Stream,
+        on: Any,
+        *,
+        within: float | str | None = None,
+        how: JoinName = "inner",
+        prefix: str = "",
+        **options: Any,
+    ) -> Stream:
+        """Give each tuple the last one of another stream with its key that was not later."""
+        given = JoinOptions(how, prefix, within, as_of=True)
+        return join_streams(self, other, on, given, options)
+
     def merge(self, *others: Stream) -> Stream:
         """Put streams with the same fields together."""
         for other in others:
@@ -197,12 +262,23 @@ class Stream:
                 )
         origins = self.origins + tuple(origin for other in others for origin in other.origins)
         types = zip(*(stream.fields.types for stream in (self, *others)), strict=True)
-        agreed = tuple(map(_agreed, types))
-        return replace(self, origins=origins, fields=Fields(self.fields.names, agreed))
+        common = Fields(self.fields.names, tuple(map(agreed, types)))
+        time, apart = one_time([stream.time for stream in (self, *others)])
+        known = (each for stream in (self, *others) for each in stream.apart)
+        apart = tuple(dict.fromkeys([*known, *apart]))
+        return replace(self, origins=origins, fields=common, time=time, apart=apart)
+
+    def output(self, stream: str) -> Stream:
+        """Read another stream of the component that this one comes from: ``late``, say."""
+        ((name, _),) = self.origins
+        known = self.flow._builder.outputs(name)
+        if stream not in known:
+            raise unknown(stream, "stream", f"outputs of {name!r}", sorted(known))
+        return Stream(self.flow, ((name, stream),), known[stream])
 
     # --- keyed -------------------------------------------------------------------------------
 
-    def key_by(self, *names: str) -> KeyedStream:
+    def key_by(self, *names: str) -> KeyedStream[Stream]:
         """Choose the fields that are the key of the next operator."""
         if not names:
             raise TopologyError(explain("key_by", expected="the names of the key fields"))
@@ -213,10 +289,14 @@ class Stream:
         """Count the tuples of each key in a table, and pass the tuples on."""
         names = (key,) if isinstance(key, str) else tuple(key)
         keyed_stream = self.key_by(*names).stream
-        changes = _beside_key(self.fields.select(names), fields({"count": int}), name)
+        changes = beside_key(self.fields.select(names), fields({"count": int}), name)
         passed = keyed_stream._then(name, keyed.Tally(name, self.fields, changes), options)
         self.flow._tables[name] = Stream(self.flow, ((name, keyed.CHANGES_STREAM),), changes)
         return passed
+
+    def window(self, spec: WindowSpec, **how: Any) -> Windowed[Stream]:
+        """Put all tuples together that belong to a window (:mod:`thalweg.windowed`)."""
+        return Windowed(replace(self, grouping=groupings.Global()), (), spec, **how)
 
     # --- global, end, and how tuples get there -------------------------------------------------
 
@@ -266,7 +346,15 @@ class Stream:
 
     def _then(self, name: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
         self.flow._bolt(self, name, bolt, options)
-        return Stream(self.flow, ((name, DEFAULT_STREAM),), bolt.outputs)
+        time = self.time if self.time and self.time.field in bolt.outputs else None
+        origins = ((name, DEFAULT_STREAM),)
+        return Stream(self.flow, origins, bolt.outputs, time=time, apart=self.apart)
+
+    def _regrouped(self, grouping: Grouping) -> Stream:
+        return replace(self, grouping=grouping)
+
+    def _made(self, name: str, outputs: Fields, time: EventTime | None) -> Stream:
+        return Stream(self.flow, ((name, DEFAULT_STREAM),), outputs, time=time)
 
     def _name(self, wanted: str, options: dict[str, Any]) -> str:
         return str(options.pop("name", None) or self.flow._builder.free_name(wanted))
@@ -286,183 +374,6 @@ class Stream:
                 raise unknown(name, "field", where, self.fields.names)
 
 
-@dataclass(frozen=True)
-class KeyedStream:
-    """A stream with a key, waiting for an operator with state."""
-
-    stream: Stream
-    key: tuple[str, ...]
-
-    def count(
-        self, table: str, *, into: str = "count", spread: bool = False, **options: Any
-    ) -> Stream:
-        """Count the tuples of each key; sends changed counts once per block.
-
-        With ``spread`` blocks are counted wherever they are, and the counts added up by key.
-        """
-        outputs = self._result(into, pa.int64())
-        if spread:
-            parts = spreading.CountParts(self.key, outputs)
-            return self._spread(table, parts, keyed.Sum(table, into, outputs), options)
-        return self._table(table, keyed.Count(table, outputs), options)
-
-    def sum(
-        self, table: str, field: str, *, into: str = "sum", spread: bool = False, **options: Any
-    ) -> Stream:
-        """Add up a field per key; sends changed sums once per block. ``spread`` as in count."""
-        self.stream._check_fields([field], table)
-        outputs = self._result(into, _wide(self.stream.fields.type_of(field)))
-        if spread:
-            parts = spreading.SumParts(self.key, field, outputs)
-            return self._spread(table, parts, keyed.Sum(table, into, outputs), options)
-        return self._table(table, keyed.Sum(table, field, outputs), options)
-
-    def reduce(
-        self,
-        table: str,
-        field: str,
-        function: Function,
-        *,
-        into: str | None = None,
-        spread: bool = False,
-        **options: Any,
-    ) -> Stream:
-        """Combine the values of a field per key, two by two; the order must not matter.
-
-        With ``spread`` values are combined wherever they are, and the results by key.
-        """
-        self.stream._check_fields([field], table)
-        outputs = self._result(into or field, _wide(self.stream.fields.type_of(field)))
-        call = Call(function, (field,))
-        if spread:
-            partial = self._result(into or field, spreading.PARTIAL)
-            parts = spreading.ReduceParts(self.key, call, _missing, partial)
-            return self._spread(table, parts, spreading.Merged(table, function, outputs), options)
-        return self._table(table, keyed.Reduce(table, call, _missing, outputs), options)
-
-    def fold(
-        self,
-        table: str,
-        start: Any,
-        function: Function,
-        *,
-        into: str = "value",
-        merge: Function | None = None,
-        spread: bool = False,
-        **options: Any,
-    ) -> Stream:
-        """Keep one value per key: ``function(value, *fields)``; the order must not matter.
-
-        With ``spread`` blocks are folded wherever they are, each from the start, and
-        ``merge(value, value)`` makes one value of two.
-        """
-        call, begin = bind(function, self.stream.fields, table, skip=1), starter(start, table)
-        outputs = self._result(into)
-        if spread:
-            merged = spreading.Merged(table, spreading.checked_merge(merge, table), outputs)
-            partial = self._result(into, spreading.PARTIAL)
-            parts = spreading.FoldParts(self.key, call, begin, partial)
-            return self._spread(table, parts, merged, options)
-        return self._table(table, keyed.Fold(table, call, begin, outputs), options)
-
-    def running_count(self, *, into: str = "count", **options: Any) -> Stream:
-        """Add to each tuple how many tuples its key has had, in order."""
-        call = Call(_add_one, ())
-        outputs = self.stream.fields.extend(fields({into: int}))
-        return self._running("running_count", keyed.Scan(call, int, outputs, into), options)
-
-    def scan(
-        self, start: Any, function: Function, *, into: str = "value", **options: Any
-    ) -> Stream:
-        """Add to each tuple the new value of its key: ``function(value, *fields)``, in order."""
-        call = bind(function, self.stream.fields, "scan", skip=1)
-        outputs = self.stream.fields.extend(Fields((into,), (None,)))
-        made = keyed.Scan(call, starter(start, "scan"), outputs, into)
-        return self._running("scan", made, options)
-
-    def stateful(
-        self, logic: Any, *, fields: Any = None, start: Any = None, **options: Any
-    ) -> Stream:
-        """Turn each tuple into one output with the help of its key's state, in order.
-
-        ``logic`` is a function ``(state, *fields) -> (state, output)``, or a class with a method
-        ``process(*fields)`` whose objects, one per key, are the state (a dataclass or Struct).
-        """
-        step, begin = (class_step(logic), logic) if isinstance(logic, type) else (logic, start)
-        taken = getattr(logic, "process", logic)
-        call = bind(taken, self.stream.fields, "stateful", skip=1)
-        outputs = result_fields(taken, fields, None)
-        made = keyed.Stateful(replace(call, function=step), starter(begin, "stateful"), outputs)
-        if isinstance(logic, type):
-            made.state_type = logic
-        return self._running("stateful", made, options)
-
-    def through(self, name: str, bolt: AnyBolt, **options: Any) -> Stream:
-        """Put a bolt of yours into the chain; each of its tasks gets all tuples of its keys."""
-        return self.stream.through(name, bolt, **options)
-
-    def sink(self, name: str, sink: AnyBolt, **options: Any) -> None:
-        """End the stream in a sink; each of its tasks gets all tuples of its keys."""
-        self.stream.sink(name, sink, **options)
-
-    def _result(self, into: str, type_: pa.DataType | None = None) -> Fields:
-        return _beside_key(self.stream.fields.select(self.key), Fields((into,), (type_,)), into)
-
-    def _table(self, table: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
-        made = self.stream._then(table, bolt, options)
-        self.stream.flow._tables[table] = made
-        return made
-
-    def _spread(
-        self, table: str, parts: AnyBolt, merged: AnyBolt, options: dict[str, Any]
-    ) -> Stream:
-        """Put a table behind its parts."""
-        shared = {name: options[name] for name in options if name in ("degree", "on_error")}
-        anywhere = replace(self.stream, grouping=_SHUFFLE)
-        partial = anywhere._then(f"{table}.parts", parts, shared)
-        return partial.key_by(*self.key)._table(table, merged, options)
-
-    def _running(self, wanted: str, bolt: AnyBolt, options: dict[str, Any]) -> Stream:
-        return self.stream._then(self.stream._name(wanted, options), bolt, options)
-
-
-def _beside_key(key: Fields, value: Fields, where: str) -> Fields:
-    if set(key.names) & set(value.names):
-        raise TopologyError(
-            explain(
-                f"field {value.names[0]!r} of {where!r}",
-                expected="a name that no key field has",
-                got=f"key {list(key.names)}",
-                hint="choose another with into=..., or rename the key field",
-            )
-        )
-    return key.extend(value)
-
-
 def _takes(column: Call | Expression) -> Collection[str] | None:
     """Name the fields that something is called with; None for whole tuples."""
     return column.fields if isinstance(column, Expression) else column.names
-
-
-def _missing() -> Any:
-    return keyed.MISSING
-
-
-def _add_one(value: int) -> int:
-    return value + 1
-
-
-def _agreed(types: tuple[pa.DataType | None, ...]) -> pa.DataType | None:
-    """Give the type that all of these fit into; None when that is to be learnt."""
-    if len(set(types)) == 1:
-        return types[0]
-    return pa.int64() if all(t is not None and pa.types.is_integer(t) for t in types) else None
-
-
-def _wide(type_: pa.DataType | None) -> pa.DataType | None:
-    """Give the type that holds sums of many values of a type."""
-    if type_ is None or pa.types.is_decimal(type_):
-        return None
-    if pa.types.is_integer(type_) or pa.types.is_boolean(type_):
-        return pa.int64()
-    return pa.float64() if pa.types.is_floating(type_) else type_

@@ -29,7 +29,9 @@ from thalweg.keys import (
     TIME,
     canonical,
     is_bytes_like,
+    is_mixed,
     is_text,
+    mixed_keys,
     moment_bits,
     refusal,
 )
@@ -119,6 +121,8 @@ def _hash_column(column: pa.Array) -> Hashes:
     reason = refusal(column.type)
     if reason:
         raise StateError(explain("key column", expected="a type with a stable hash", got=reason))
+    if is_mixed(column.type):
+        return _hash_mixed(mixed_keys(column.to_pylist()))
     if pa.types.is_null(column.type):
         return np.full(len(column), _mix(_NULL), dtype=np.uint64)
     if is_bytes_like(column.type):
@@ -128,6 +132,22 @@ def _hash_column(column: pa.Array) -> Hashes:
     if column.null_count:
         hashes[column.is_null().to_numpy(zero_copy_only=False)] = _mix(_NULL)
     return hashes
+
+
+#: Columns for values of one type, with which many are hashed at once.
+_ONE_TYPE = {str: pa.string(), int: pa.int64(), bytes: pa.binary()}
+
+
+def _hash_mixed(keys: Sequence[Any]) -> Hashes:
+    """Hash keys of any types, as a column where they are of one type after all."""
+    types = set(map(type, keys))
+    type_ = _ONE_TYPE.get(next(iter(types))) if len(types) == 1 else None
+    if type_ is not None:
+        try:
+            return _hash_column(pa.array(keys, type_))
+        except (OverflowError, pa.ArrowInvalid):
+            pass  # numbers of 64 bits without a sign
+    return np.fromiter(map(hash_key, keys), np.uint64, len(keys))
 
 
 def _hash_fixed_column(column: pa.Array) -> Hashes:

@@ -199,6 +199,8 @@ def refusal(type_: pa.DataType) -> str | None:
     """
     if pa.types.is_dictionary(type_):
         return refusal(type_.value_type)
+    if is_mixed(type_):
+        return None  # each value tells
     if pa.types.is_temporal(type_) and getattr(type_, "unit", "us") == "ns":
         return f"{type_} is finer than Python's microseconds; cast it to 'us'"
     if (
@@ -211,6 +213,11 @@ def refusal(type_: pa.DataType) -> str | None:
     ):
         return None
     return f"{type_} has no stable hash"
+
+
+def is_mixed(type_: pa.DataType) -> bool:
+    """Say whether each value has a type of its own (:mod:`thalweg.anyvalues`)."""
+    return isinstance(type_, pa.ExtensionType)
 
 
 def is_bytes_like(type_: pa.DataType) -> bool:
@@ -254,20 +261,55 @@ def is_plain(type_: pa.DataType) -> bool:
     """Say whether values of this type are keys as they are: text, bytes, whole numbers, dates."""
     if pa.types.is_dictionary(type_):
         return is_plain(type_.value_type)
-    return not (pa.types.is_floating(type_) or pa.types.is_timestamp(type_))
+    return not (pa.types.is_floating(type_) or pa.types.is_timestamp(type_) or is_mixed(type_))
 
 
 def _column_values(column: pa.Array) -> list[Any]:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     type_ = column.type
+    if is_mixed(type_):
+        return mixed_keys(column.to_pylist())
     if pa.types.is_floating(type_):
-        column = pc.add(column.cast(pa.float64()), 0.0)  # turns -0.0 into 0.0
+        column = one_way(column)
         if pc.any(pc.is_nan(column)).as_py():
             return [NAN if _is_nan(value) else value for value in column.to_pylist()]
     elif pa.types.is_timestamp(type_) and type_.tz:
         column = column.cast(pa.timestamp(type_.unit, "UTC"))
     return column.to_pylist()
+
+
+def one_way(column: pa.Array) -> pa.Array:
+    """Write the same key one way, where Arrow knows several: zero with a sign, kinds of NaN.
+
+    >>> one_way(pa.array([-0.0, 1.0])).to_pylist()
+    [0.0, 1.0]
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not pa.types.is_floating(column.type):
+        return column
+    wide = pc.add(column.cast(pa.float64()), 0.0)  # turns -0.0 into 0.0
+    return pc.if_else(pc.is_nan(wide), pa.scalar(NAN), wide)
+
+
+#: Types whose values are keys as they are.
+_AS_THEY_ARE = frozenset([str, int, bytes, bool, type(None)])
+
+
+def mixed_keys(values: list[Any]) -> list[Key]:
+    """Turn values of any types into keys; lists become tuples.
+
+    >>> mixed_keys(["a", 1.0, [2, "b"]])
+    ['a', 1, (2, 'b')]
+    """
+    if _AS_THEY_ARE.issuperset(map(type, values)):
+        return values
+    return [canonical(_frozen(value)) for value in values]
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
 def key_arrays(keys: Sequence[Any], types: Sequence[pa.DataType]) -> list[pa.Array]:
@@ -278,6 +320,8 @@ def key_arrays(keys: Sequence[Any], types: Sequence[pa.DataType]) -> list[pa.Arr
 
 
 def _key_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    if is_mixed(type_):
+        return type_.encode(values)
     if pa.types.is_boolean(type_):  # a stored True comes back as 1
         values = [None if value is None else bool(value) for value in values]
     return pa.array(values, type_)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from datasketches import kll_doubles_sketch
+
+from thalweg.stats import Stats
 
 # Rank error of about 1.3 % in a few kilobytes, however long the run.
 _SKETCH_K = 200
@@ -25,20 +27,36 @@ class ComponentMetrics:
     busy: float
     #: Tuples received by each task.
     per_task: tuple[int, ...]
-    #: Tuples and bytes that it sent to other places, and tuples that stayed where they were.
-    shuffled: int = 0
-    shuffled_bytes: int = 0
-    local: int = 0
-    #: Keys in its state, and their bytes.
-    state_keys: int = 0
-    state_bytes: int = 0
+    #: Where the runtime counts them: tuples and bytes that it sent to other places, and tuples that
+    #: stayed where they were.
+    shuffled: int | None = None
+    shuffled_bytes: int | None = None
+    local: int | None = None
+    #: Keys in its state, and their bytes, where the runtime counts them.
+    state_keys: int | None = None
+    state_bytes: int | None = None
     #: Tuples of a source that were dropped because too many waited.
     dropped: int = 0
+    #: Tuples that came too late for all their windows, or for a join.
+    late: int = 0
     #: Where the runtime has them: tuples that wait for it now, blocks of its output that wait for
     #: earlier ones, and how often a worker has chosen it.
     waiting: int | None = None
     reordering: int | None = None
     chosen: int | None = None
+    #: Seconds of its tasks' time during which they could not go on, because too much waited behind
+    #: them; None where nothing has to wait for room.
+    blocked: float | None = None
+    #: The order in which it takes tuples: ``total``, ``key``, or ``none`` (as they come).
+    order: str | None = None
+    #: Blocks of its output that had to wait for earlier ones, for how many seconds in all, and for
+    #: how many by now the one that has waited longest of those that still do.
+    reordered: int | None = None
+    reorder_seconds: float | None = None
+    head_wait: float | None = None
+    #: What it did in each of :data:`thalweg.stats.WINDOWS`, and what each of its tasks did.
+    stats: Mapping[str, Stats] = field(default_factory=dict)
+    task_stats: tuple[Mapping[str, Stats], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,9 +96,36 @@ class Snapshot:
         """Tuples of sources that were dropped because too many waited."""
         return sum(metrics.dropped for metrics in self.components)
 
+    @property
+    def late(self) -> int:
+        """Tuples that came too late for windows and joins."""
+        return sum(metrics.late for metrics in self.components)
+
     def component(self, name: str) -> ComponentMetrics:
         """Find the metrics of a component."""
         return next(metrics for metrics in self.components if metrics.component == name)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted of one task: tuples that are acknowledged, and deliveries."""
+
+    #: Tuples sent, and seconds at work, where no counter of its own has them.
+    emitted: int = 0
+    busy: float = 0.0
+    #: Deliveries: a tuple counts once for each task that gets it.
+    transferred: int = 0
+    acked: int = 0
+    failed: int = 0
+    #: Seconds until they were acknowledged: of a spout's tuples, or those that a bolt settles.
+    seconds: float = 0.0
+
+    def settled(self, ok: bool) -> None:
+        """Count a tuple that was acknowledged, or let fail, after the rest of its block."""
+        if ok:
+            self.acked += 1
+        else:
+            self.failed += 1
 
 
 @dataclass
@@ -92,10 +137,12 @@ class Counter:
     emitted: int = 0
     errors: int = 0
     dropped: int = 0
+    late: int = 0
     busy: float = 0.0
     per_task: list[int] = field(default_factory=list)
     #: Seconds of processor time, where the runtime looks.
     cpu: float = 0.0
+    tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
         self.per_task = [0] * self.degree
@@ -104,6 +151,10 @@ class Counter:
     def received(self) -> int:
         """Tuples taken in by all tasks."""
         return sum(self.per_task)
+
+    def came_late(self, tuples: int) -> None:
+        """Count tuples that came too late."""
+        self.late += tuples
 
     def freeze(self) -> ComponentMetrics:
         """Copy the counts into an immutable value."""
@@ -116,6 +167,7 @@ class Counter:
             self.busy,
             tuple(self.per_task),
             dropped=self.dropped,
+            late=self.late,
         )
 
 

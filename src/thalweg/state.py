@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from operator import itemgetter
 from typing import Any
@@ -28,6 +28,8 @@ from thalweg.keys import Change, Key, canonical, decode_key, encode_key
 Entry = tuple[bytes, bytes]
 #: A key, its value, and when it was written last (0 where nobody has to know).
 Kept = tuple[Key, Any, float]
+#: Called with keys and values that have come from elsewhere.
+Arrived = Callable[[Iterable[tuple[Key, Any]]], None]
 
 # Keys of these types are their own canonical form, and a dictionary takes them as they are.
 _SIMPLE = frozenset([str, int, bytes, type(None)])
@@ -41,12 +43,13 @@ class MemoryState:
     ``get`` and ``put`` are called for every tuple, so there is next to nothing in them.
     """
 
-    __slots__ = ("_codec", "_groups", "_values")
+    __slots__ = ("_codec", "_groups", "_told", "_values")
 
     def __init__(self, codec: Codec | None = None, groups: int = KEY_GROUPS) -> None:
         self._codec = codec or MsgpackCodec()
         self._groups = groups
         self._values: dict[Key, Any] = {}
+        self._told: Arrived | None = None
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Give the value of a key."""
@@ -117,6 +120,12 @@ class MemoryState:
 
     # --- from task to task -------------------------------------------------------------------
 
+    def watch(self, arrived: Arrived) -> None:
+        """Tell somebody of the keys that are there, or come from other tasks and snapshots."""
+        self._told = arrived
+        if self._values:
+            arrived(self._values.items())
+
     def give_away(self, keys: Iterable[Key]) -> list[Kept]:
         """Give up these keys (those that are there) to another state of this process.
 
@@ -131,6 +140,8 @@ class MemoryState:
     def take_over(self, kept: Sequence[Kept]) -> None:
         """Take in what another state gave away."""
         self._values.update((key, value) for key, value, _ in kept)
+        if self._told is not None:
+            self._told([(key, value) for key, value, _ in kept])
 
     def write_kept(self, kept: Sequence[Kept]) -> bytes:
         """Write down what was given away, for a state of another process."""
@@ -153,7 +164,10 @@ class MemoryState:
     def load(self, entries: Iterable[Entry]) -> None:
         """Take in what :meth:`entries` wrote; keys that are there already are replaced."""
         decode = self._codec.decode
-        self._values.update({decode_key(key): decode(value) for key, value in entries})
+        found = {decode_key(key): decode(value) for key, value in entries}
+        self._values.update(found)
+        if self._told is not None:
+            self._told(found.items())
 
     def keys_of(self, group: int) -> list[Key]:
         """Give the keys that belong to a key group."""

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from thalweg.execution import Result
 
 
+def task_name(component: str, task: int) -> str:
+    """Name a task of a component.
+
+    >>> task_name("posts", 1)
+    'posts/1'
+    """
+    return f"{component}/{task}"
+
+
 @dataclass(frozen=True)
 class Input:
     """One stream that a component reads."""
@@ -65,6 +74,30 @@ class Component:
         return 1 if self.options.degree is None else self.options.degree
 
     @property
+    def tick(self) -> float | None:
+        """Seconds between two ticks, None for none."""
+        own: float | None = getattr(self.body, "default_tick", None)
+        if self.options.tick is None:
+            return own
+        return min(self.options.tick, getattr(self.body, "poll", self.options.tick))
+
+    @property
+    def needed_tick(self) -> float | None:
+        """The same, where a tick is dear: without those that only look what there is."""
+        own: float | None = getattr(self.body, "needed_tick", self.tick)
+        return own if self.options.tick is None else self.options.tick
+
+    @property
+    def window(self) -> float:
+        """Seconds for which it holds tuples before it sends what came of them; 0 for not at all."""
+        return float(getattr(self.body, "holds", 0.0))
+
+    @property
+    def bursts(self) -> float:
+        """Seconds from one burst of what it sends to the next; 0 where it sends as tuples come."""
+        return float(getattr(self.body, "sends_every", self.window))
+
+    @property
     def table(self) -> str | None:
         """Name of the table that it keeps, if any."""
         return getattr(self.body, "table", None)
@@ -77,13 +110,18 @@ class Component:
         return self.kind.value if self.outputs else "sink"
 
 
+def task_names(component: Component) -> list[str]:
+    """Name all tasks of a component."""
+    return [task_name(component.name, task) for task in range(component.degree)]
+
+
 @dataclass(frozen=True)
 class Topology:
     """Components in an order in which every producer comes before its consumers."""
 
     name: str
     components: tuple[Component, ...]
-    #: What may be given up when not all can be done; None where that is left to the run.
+    #: How soon results have to come, and what may be given up; None where that is left to the run.
     quality: Quality | None = None
 
     def __iter__(self) -> Iterator[Component]:

@@ -10,9 +10,11 @@ from typing import get_args
 import pyarrow as pa
 
 from thalweg import keys
-from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind
+from thalweg.blocks import DEFAULT_STREAM
+from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, has_timers
 from thalweg.config import ORDERS, OrderName
 from thalweg.errors import TopologyError, explain, locate
+from thalweg.eventtime import A_TIME, is_time
 from thalweg.groupings import (
     Choices,
     Custom,
@@ -52,6 +54,7 @@ def check(name: str, components: Sequence[Component]) -> None:
             _check_input(component, input_, by_name)
         if component.kind is Kind.KEYED:
             _check_keys(component, by_name)
+    _check_direct_readers(components, by_name)
     _check_tables(components)
 
 
@@ -88,6 +91,8 @@ def _check_component(component: Component) -> None:
                 explain(f"stream {stream!r} of {component.name!r}", expected="at least one field")
             )
     _check_overflow(component)
+    _check_time(component)
+    _check_timers(component)
     if component.is_spout:
         _check_block_spout(component)
         return
@@ -110,6 +115,37 @@ def _check_component(component: Component) -> None:
                     got="twice",
                 )
             )
+
+
+def _check_time(component: Component) -> None:
+    time = component.options.time
+    if time is None:
+        return
+    if not component.is_spout:
+        hint = "event time begins at a source: say time= there, or give it to window(..., time=)"
+        raise TopologyError(
+            explain(f"time of {_subject(component)}", "", "a source", "a bolt", hint)
+        )
+    known = component.outputs.get(DEFAULT_STREAM)
+    if known is None or time.field not in known:
+        names = () if known is None else known.names
+        raise unknown(time.field, "field", f"time of source {component.name!r}", names)
+    if not is_time(known.type_of(time.field)):
+        subject, where = f"field {time.field!r}", f"time of source {component.name!r}"
+        raise TopologyError(explain(subject, where, A_TIME, str(known.type_of(time.field))))
+
+
+def _check_timers(component: Component) -> None:
+    """Timers lie in the state of their key, at the one task that has it."""
+    if not has_timers(type(component.body)):
+        return
+    subject, expected = f"process_timer of {_subject(component)}", "a keyed or global bolt"
+    if component.kind is Kind.STATELESS:
+        hint = "say kind = Kind.KEYED"
+        raise TopologyError(explain(subject, "", expected, "a stateless one", hint))
+    if any(isinstance(input_.grouping, PartialKey) for input_ in component.inputs):
+        hint = "use .fields(...)"
+        raise TopologyError(explain(subject, "", "one task for each key", "partial_key", hint))
 
 
 def _check_overflow(component: Component) -> None:
@@ -191,6 +227,28 @@ def _check_grouping(component: Component, input_: Input, source: Component) -> N
         raise TopologyError(
             explain(subject, where, expected="an object with prepare(tasks) and choose(batch)")
         )
+
+
+def _check_direct_readers(
+    components: Sequence[Component], by_name: Mapping[str, Component]
+) -> None:
+    """Let direct streams have one reader where a chosen task is one of one component."""
+    readers: dict[tuple[str, str], list[str]] = {}
+    for component in components:
+        for input_ in component.inputs:
+            if isinstance(input_.grouping, Direct):
+                read = input_.component, input_.stream
+                readers.setdefault(read, []).append(repr(component.name))
+    for (source, stream), names in readers.items():
+        if len(names) > 1 and getattr(by_name[source].body, "tasks_by_number", False):
+            raise TopologyError(
+                explain(
+                    f"direct stream {stream!r} of {source!r}",
+                    expected="one reader, since a task is chosen by its number",
+                    got=" and ".join(names),
+                    hint="give each reader a direct stream of its own",
+                )
+            )
 
 
 def _check_partial_key(
@@ -322,8 +380,8 @@ def orders(components: Sequence[Component]) -> dict[tuple[str, Input], OrderName
 
 
 def _needed(component: Component) -> OrderName:
-    asked = component.options.order or "sender"
-    in_order = component.kind is not Kind.STATELESS and not getattr(
-        component.body, "commutative", False
-    )
+    asked, body = component.options.order or "sender", component.body
+    depends = component.kind is not Kind.STATELESS and not getattr(body, "commutative", False)
+    # Nobody may hear the time before what was sent to it earlier.
+    in_order = depends or getattr(body, "timed", False)
     return max(asked, "key" if in_order else "sender", key=ORDERS.index)

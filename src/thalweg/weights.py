@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from thalweg.anyvalues import bare, dressed
 from thalweg.blocks import Block
 
 #: Column that says how many tuples each row stands for; without it, each row stands for one.
@@ -20,10 +21,12 @@ WEIGHT = "__weight"
 
 def weighed(block: Block, fields: tuple[str, ...]) -> Block:
     """Keep these fields, and one row of each group of equal tuples; their order is lost."""
-    table = pa.Table.from_batches([block.batch.select(fields)])
+    chosen = block.batch.select(fields)
+    table = pa.Table.from_batches([bare(chosen)])
     groups = pa.TableGroupBy(table, list(fields), use_threads=False)
     counts = groups.aggregate([([], "count_all")])
     columns = [counts.column(name).combine_chunks() for name in (*fields, "count_all")]
+    columns[:-1] = map(dressed, columns[:-1], chosen.schema.types)
     batch = pa.RecordBatch.from_arrays(columns, names=[*fields, WEIGHT])
     return Block(batch, block.origin, np.broadcast_to(block.serials[-1], (batch.num_rows,)))
 

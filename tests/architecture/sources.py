@@ -12,7 +12,7 @@ from pathlib import Path
 
 AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
 
-#: ``# noqa: CODE (reason)`` and ``# type: ignore[code] # reason``; further words may follow.
+#: A waiver of ruff or mypy: with codes, and a reason in brackets or behind another hash.
 _WAIVER = re.compile(r"#\s*(noqa\b|type:\s*ignore)")
 _GOOD_WAIVER = re.compile(
     r"#\s*(?:noqa:\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*|type:\s*ignore\[[\w-]+(?:,\s*[\w-]+)*\])"

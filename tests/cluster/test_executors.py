@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+import threading
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -97,7 +98,11 @@ def test_a_task_that_stands_still_is_run_elsewhere(
 
 # --- a host with a slow link ----------------------------------------------------------------------
 
-#: Texts that cannot be compressed: half a batch takes seconds over the slow link, either way.
+#: With this rate half a batch takes minutes, and what Spark says to executors takes seconds.
+SLOW = "32kbit"
+#: No session of these tests has more stages.
+STAGES = 300
+#: Texts that cannot be compressed.
 TEXTS = [
     (f"w{n * 7919 % 31}", base64.b85encode(random.Random(n).randbytes(20_000)).decode())
     for n in range(120)
@@ -125,8 +130,48 @@ def held_back(cluster: Cluster, host: str) -> int:
 def run_twice(session: Any) -> int:
     """Say how many tasks Spark has begun a second time because the first took long."""
     store = session.sparkContext._jsc.sc().statusStore()
-    found = [store.speculationSummary(stage, 0) for stage in range(1000)]
+    found = [store.speculationSummary(stage, 0) for stage in range(STAGES)]
     return sum(summary.get().numTasks() for summary in found if summary.isDefined())
+
+
+class SlowLink:
+    """Makes the link towards a host slow until a task was held back and begun a second time.
+
+    Spark begins a task again when half of its stage have ended and it takes longer than they did.
+    Those on the other host must be able to end, so the link is slow one way only: with both ways
+    all tasks of a stage wait for it, and end at the same time or one by one, as it happens.
+    """
+
+    def __init__(self, cluster: Cluster, session: Any, host: str) -> None:
+        self.cluster, self.session, self.host = cluster, session, host
+        self.waited = self.twice = 0
+        self._before = 0, 0
+        self._released: threading.Thread | None = None
+
+    def begin(self, event: Event) -> None:
+        """Slow it down after the first batch."""
+        if isinstance(event, Progress) and self._released is None:
+            self._before = held_back(self.cluster, self.host), run_twice(self.session)
+            self.cluster.slow(self.host, SLOW, towards=True)
+            self._released = threading.Thread(target=self._release)
+            self._released.start()
+
+    def _release(self) -> None:
+        try:
+            until(self._seen, "a task that waits for the link, and one that is begun again")
+        finally:
+            self.cluster.slow(self.host, "200mbit")
+
+    def _seen(self) -> bool:
+        self.twice = run_twice(self.session) - self._before[1]
+        if self.twice:
+            self.waited = held_back(self.cluster, self.host) - self._before[0]
+        return self.waited > 0
+
+    def end(self) -> None:
+        """Wait until it is as it was."""
+        if self._released is not None:
+            self._released.join()
 
 
 def test_tasks_that_wait_for_a_slow_link_are_run_on_the_other_side(
@@ -136,19 +181,13 @@ def test_tasks_that_wait_for_a_slow_link_are_run_on_the_other_side(
     texts = flow.source("texts", source(TEXTS), fields={"word": str, "text": str})
     counted = texts.key_by("word").running_count(into="nth").key_by("word")
     counted.fold("sums", 0, added, order="key")
-    before: list[int] = []
-
-    def slow_down(event: Event) -> None:
-        if isinstance(event, Progress) and not before:
-            before.extend([held_back(cluster, "h2"), run_twice(speculating)])
-            cluster.slow("h2", "1mbit")
-
-    state, pump = str(cluster.shared / "slow link"), PumpSettings(rows=40, block_rows=40)
-    on = tw.Spark(speculating, places=4, state=state, pump=pump)
+    link = SlowLink(cluster, speculating, "h2")
+    # Several blocks of a batch: a stage with a single task is never run twice.
+    pump = PumpSettings(rows=40, block_rows=10)
+    on = tw.Spark(speculating, places=4, state=str(cluster.shared / "slow link"), pump=pump)
     try:
-        assert flow.run(on=on, listen=slow_down).table("sums") == undisturbed()
-        after = [held_back(cluster, "h2"), run_twice(speculating)]
+        assert flow.run(on=on, listen=link.begin).table("sums") == undisturbed()
     finally:
-        cluster.slow("h2", "200mbit")
-    assert after[0] > before[0]
-    assert after[1] > before[1]
+        link.end()
+    assert link.waited > 0
+    assert link.twice > 0

@@ -27,7 +27,7 @@ CLUSTER = {"hosts": 3}
 PLACES, ROWS, BATCH = 6, 360, 30
 WORDS = [(f"w{n * 7919 % 31}", f"r{n * 104729 % 7}", f"{n:03}") for n in range(ROWS)]
 #: Seconds after which a test says that what it waits for does not come.
-WATCHDOG = 120.0
+WATCHDOG = 300.0
 
 
 @pytest.fixture(scope="module")

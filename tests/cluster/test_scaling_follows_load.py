@@ -26,16 +26,18 @@ SPEED = 4.0
 #: Seconds that a tuple takes, and those after which it is late.
 COST, LATE = 0.02, 30 / SPEED
 #: Tuples per second: for two places, and for more than two, however little batches take besides.
-LOW, HIGH = 55.0, 120.0
+LOW, HIGH = 55.0, 140.0
 KEYS = 997
 BEGIN = 2
-
-
-def three_steps(low: float, rise: float, high: float, end: float) -> Profile:
-    durations = np.array([low, rise, high, rise / 3, end])
-    firsts = np.array([LOW, LOW, HIGH, HIGH, LOW])
-    lasts = np.array([LOW, HIGH, HIGH, LOW, LOW])
-    return Profile.of(durations, firsts, lasts)
+#: Seconds of the low rate, of the rise, of the high rate, of the fall, and of the low rate again.
+SECONDS = np.array([4.0, 22.0, 24.0, 7.0, 16.0])
+#: The same stream for all.
+STREAM = Profile.of(
+    SECONDS, np.array([LOW, LOW, HIGH, HIGH, LOW]), np.array([LOW, HIGH, HIGH, LOW, LOW])
+)
+#: The second half of the high rate.
+UNTIL = float(SECONDS[:3].sum())
+SINCE = UNTIL - SECONDS[2] / 2
 
 
 class Waiting(tw.Bolt):
@@ -70,7 +72,8 @@ class Outcome:
         return sum(self.took.get(number, LATE + 1) > LATE for number in due) / len(due)
 
 
-def run(session: Any, profile: Profile, policy: str, stop_at: float, **options: str) -> Outcome:
+def run(session: Any, policy: str, stop_at: float, **options: str) -> Outcome:
+    profile = STREAM
     outcome, stop = Outcome(profile), threading.Event()
 
     def made(number: int) -> tuple[int, int]:
@@ -113,19 +116,19 @@ def session(cluster: Cluster) -> Any:
 
 def test_a_static_start_falls_behind(cluster: Cluster, session: Any) -> None:
     state = str(cluster.shared / "static")
-    outcome = run(session, three_steps(1, 2, 28, 1), "static", stop_at=31, state=state)
+    # What was due until then and is not done by the end is late.
+    outcome = run(session, "static", stop_at=UNTIL + LATE, state=state)
     assert set(outcome.places) == {BEGIN}
-    assert outcome.late(27, 31) > 0.5
+    assert outcome.late(SINCE, UNTIL) > 0.5
 
 
 def test_places_follow_the_load_and_nothing_is_late_or_lost(cluster: Cluster, session: Any) -> None:
-    profile, state = three_steps(4, 22, 24, 16), str(cluster.shared / "following")
-    options = {"state": state, "executors": "elastic"}
-    outcome = run(session, profile, "thalweg", stop_at=math.inf, **options)
-    total = int(profile.total)
+    options = {"state": str(cluster.shared / "following"), "executors": "elastic"}
+    outcome = run(session, "thalweg", stop_at=math.inf, **options)
+    total = int(STREAM.total)
     assert outcome.counts == dict(Counter(number % KEYS for number in range(total)))
     assert len(outcome.took) == total
-    assert outcome.late(38, 50) < 0.05, outcome.reasons
+    assert outcome.late(SINCE, UNTIL) < 0.05, outcome.reasons
     assert max(outcome.places) >= 3
     assert outcome.places[-1] <= 2
     assert min(outcome.executors) <= 2

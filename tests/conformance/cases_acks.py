@@ -163,6 +163,27 @@ class KeepsUntilTick(Bolt):
         self.kept.clear()
 
 
+class HoldsUntilTick(Bolt):
+    """Acknowledges what it has at a tick, and says that it does."""
+
+    auto_ack = False
+    outputs = ("n",)
+
+    def prepare(self, context) -> None:
+        self.kept: list[Any] = []
+
+    def process(self, t) -> None:
+        self.kept.append(t)
+        self.emit(t.n)
+
+    def process_tick(self) -> None:
+        if self.kept:
+            self.emit(-1)
+        for t in self.kept:
+            self.ack(t)
+        self.kept.clear()
+
+
 class AcksAtOnce(Bolt):
     auto_ack = False
     outputs = ("n",)
@@ -226,6 +247,13 @@ def fails_in_one_branch() -> Topology:
     made.bolt("good", Pass()).shuffle("numbers")
     made.bolt("bad", RaisesAtFirst([4, 7]), on_error="skip", degree=2).shuffle("numbers")
     return made.build("good", "bad")
+
+
+def fails_in_one_branch_while_another_holds() -> Topology:
+    made = Builder(Reliable(1, replay=True))
+    made.bolt("bad", RemembersWhatItRaised([0]), on_error="skip").shuffle("numbers")
+    made.bolt("holds", HoldsUntilTick(), tick="20 s").shuffle("numbers")
+    return made.build("bad", "holds")
 
 
 def fails_at_one_of_all_tasks() -> Topology:
@@ -327,6 +355,19 @@ CASES = [
             AnyOrder("out-good", range(COUNT)),
         ),
         needs=NEEDS,
+    ),
+    Case(
+        "a tuple that fails is told of at once, whatever other branches hold",
+        fails_in_one_branch_while_another_holds,
+        {},
+        (
+            # The tuple is there again before the tick at which the other branch lets go of it.
+            Exactly("out-holds", [0, 0, -1]),
+            Exactly("log", [(0, "fail"), (0, "ack")]),
+            Counts({"acked": 1, "failed": 1}),
+        ),
+        settings=Settings(ack_timeout=50),
+        needs=CLOCKED | {MEMORY},
     ),
     Case(
         "a tuple for all tasks fails when one of them lets it fail",

@@ -1,4 +1,4 @@
-"""Every case on every runtime."""
+"""Every case on every runtime; those of Spark are in a file of their own, to run beside."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ import pytest
 
 from conformance import (
     cases_acks,
+    cases_anything,
     cases_degrees,
     cases_errors,
     cases_groupings,
+    cases_joins,
     cases_keyed,
     cases_keys,
+    cases_multilang,
     cases_order,
     cases_spreading,
     cases_stateless,
     cases_storm,
     cases_time,
+    cases_timers,
+    cases_windows,
 )
 from conformance.harness import RUNTIMES, Case, FailingCase, RuntimeUnderTest, Settings
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 MODULES = (
     cases_stateless,
+    cases_joins,
     cases_keyed,
     cases_keys,
     cases_groupings,
@@ -29,8 +37,12 @@ MODULES = (
     cases_storm,
     cases_errors,
     cases_time,
+    cases_timers,
     cases_acks,
     cases_degrees,
+    cases_anything,
+    cases_multilang,
+    cases_windows,
 )
 CASES = [case for module in MODULES for case in module.CASES]
 
@@ -39,9 +51,7 @@ def slug(case: Case | FailingCase) -> str:
     return case.name.replace(",", "").replace(" ", "-")
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES.values(), ids=RUNTIMES)
-@pytest.mark.parametrize("case", CASES, ids=slug)
-def test_case(case: Case, runtime: RuntimeUnderTest) -> None:
+def check(case: Case, runtime: RuntimeUnderTest) -> None:
     if case.needs & runtime.lacks:
         pytest.skip(f"this runtime has no {', '.join(sorted(case.needs & runtime.lacks))}")
     seen = runtime.run(case.build(), case.inputs, case.settings)
@@ -49,15 +59,32 @@ def test_case(case: Case, runtime: RuntimeUnderTest) -> None:
         expectation.check(seen)
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES.values(), ids=RUNTIMES)
-@pytest.mark.parametrize("case", cases_errors.FAILING, ids=slug)
-def test_failing_case(case: FailingCase, runtime: RuntimeUnderTest) -> None:
+def check_failing(case: FailingCase, runtime: RuntimeUnderTest) -> None:
     with pytest.raises(case.error) as caught:
         runtime.run(case.build(), case.inputs, Settings())
     for text in case.tells:
         assert text in str(caught.value)
     for name, value in case.attributes.items():
         assert getattr(caught.value, name) == value
+
+
+def is_spark(name: str) -> bool:
+    return name.startswith("spark/")
+
+
+HERE = {name: runtime for name, runtime in RUNTIMES.items() if not is_spark(name)}
+
+
+@pytest.mark.parametrize("runtime", HERE.values(), ids=HERE)
+@pytest.mark.parametrize("case", CASES, ids=slug)
+def test_case(case: Case, runtime: RuntimeUnderTest) -> None:
+    check(case, runtime)
+
+
+@pytest.mark.parametrize("runtime", HERE.values(), ids=HERE)
+@pytest.mark.parametrize("case", cases_errors.FAILING, ids=slug)
+def test_failing_case(case: FailingCase, runtime: RuntimeUnderTest) -> None:
+    check_failing(case, runtime)
 
 
 def test_case_names_are_unique() -> None:

@@ -7,6 +7,8 @@ import pytest
 from conformance.harness import MEMORY, Case, local
 from conformance.test_conformance import CASES, slug
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 WAYS = {
     "workers": local(restless=3, workers=3, block_rows=2, most_block_rows=2, window=8),
     "executors": local(restless=4, assigning="executors", block_rows=3, most_block_rows=3),

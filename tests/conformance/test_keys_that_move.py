@@ -23,6 +23,7 @@ PLACES = {
     "a keyed block bolt": 3,
     "five tables, degree 2": 2,
     "top of a tally, degree 2": 2,
+    "timers at the ends of minutes make windows": 2,
 }
 BY_NAME = {case.name: case for case in CASES}
 

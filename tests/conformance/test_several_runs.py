@@ -34,9 +34,11 @@ def same_process(runtime: RuntimeUnderTest) -> None:
         pytest.skip(f"bolts of this runtime are not in the {SAME_PROCESS}")
 
 
-def counting(body: Any, tap: Callable[[str], object] = lambda word: None) -> Topology:
+def counting(
+    body: Any, tap: Callable[[str], object] = lambda word: None, degree: int | None = None
+) -> Topology:
     flow = Flow("words")
-    words = flow.source("words", body, fields={"word": str}).tap(tap)
+    words = flow.source("words", body, fields={"word": str}).tap(tap, degree=degree)
     words.tally("counts", key="word", degree=3).sink("out", nowhere())
     return flow.build()
 
@@ -66,7 +68,8 @@ def test_after_eof_the_next_run_goes_on_behind_it(runtime: RuntimeUnderTest) -> 
 def test_after_an_abort_the_next_run_goes_on_behind_it(runtime: RuntimeUnderTest) -> None:
     same_process(runtime)
     seen: list[str] = []
-    topology = counting(source([*WORDS[:30], ABORT, *WORDS[30:]]), seen.append)
+    # One task, as several workers may have blocks at the same time otherwise.
+    topology = counting(source([*WORDS[:30], ABORT, *WORDS[30:]]), seen.append, degree=1)
     with pytest.raises(Aborted):
         runtime.run(topology, {}, Settings())
     assert seen == WORDS[:30]
@@ -154,11 +157,10 @@ def test_two_topologies_run_at_the_same_time(runtime: RuntimeUnderTest) -> None:
     seen: dict[str, Observed] = {}
 
     def run(name: str, words: list[str]) -> None:
-        met: list[str] = []
+        first = threading.Lock()  # several workers may come here at the same time
 
         def meet(word: str) -> None:
-            if not met:
-                met.append(word)
+            if first.acquire(blocking=False):
                 both_are_running.wait()
 
         try:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from thalweg.control.scaling.monitor import Monitor
+from thalweg.control.scaling.policies import faster
 from thalweg.control.scaling.values import (
     Change,
+    Decision,
     Node,
     Policy,
     Sample,
@@ -96,25 +98,60 @@ def drive(
     cost: float = 0.08,
     degree: int = 1,
     most: int = 8,
+    speed: float = 1.0,
 ) -> list[Sample]:
-    """Let a policy run one component that is fed at these rates, as a fluid would flow."""
+    """Let a policy run one component that is fed at these rates, as a fluid would flow.
+
+    With a speed everything happens so much faster, and the policy is told so.
+    """
+    policy, period, cost = faster(policy, speed), PERIOD / speed, cost / speed
     node = bolt("work", "rate", most=most)
     monitor = Monitor([Node("rate"), node], policy.timing)
     made: list[Sample] = []
     waiting = 0
     for at, rate in enumerate(rates, 1):
         received = round(rate * PERIOD)
-        done = min(waiting + received, int(PERIOD / cost * degree))
+        done = min(waiting + received, int(period / cost * degree))
         waiting += received - done
         seconds = cost if done else None
-        feed = Sample("rate", PERIOD * at, 1, 0, 0, {"out": received})
+        feed = Sample("rate", period * at, 1, 0, 0, {"out": received})
         work = Sample(
-            "work", PERIOD * at, degree, received, done, {}, waiting, seconds, seconds, done * cost
+            "work", period * at, degree, received, done, {}, waiting, seconds, seconds, done * cost
         )
         made.append(work)
         monitor.add(feed, work)
+        (decision,) = policy.decide(monitor.view(period * at, {"rate": 1, "work": degree}))
+        monitor.changed(period * at, [decision])
+        degree = decision.degree
+    return made
+
+
+def throttled(
+    policy: Policy, offered: Sequence[float], *, told: bool = False, cores: int = 8
+) -> list[tuple[Sample, Decision]]:
+    """The same where at most 50 tuples may wait, so that the source has to wait.
+
+    It says how much it has if it is ``told``; more tasks than ``cores`` do no more.
+    """
+    cost, most_waiting, degree = 0.08, 50, 1
+    monitor = Monitor([Node("rate"), bolt("work", "rate")], policy.timing)
+    made: list[tuple[Sample, Decision]] = []
+    waiting = left = 0
+    for at, rate in enumerate(offered, 1):
+        left += round(rate * PERIOD)
+        could = int(PERIOD / cost * min(degree, cores))
+        sent = min(left, could + most_waiting - waiting)
+        left, done = left - sent, min(waiting + sent, could)
+        waiting += sent - done
+        full = 0.9 if left else 0.0
+        pending = left if told else 0
+        feed = Sample("rate", PERIOD * at, 1, sent, sent, {"out": sent}, pending=pending, held=full)
+        busy = done * cost * max(1.0, degree / cores)
+        work = Sample("work", PERIOD * at, degree, sent, done, {}, waiting, cost, cost, busy)
+        monitor.add(feed, work)
         (decision,) = policy.decide(monitor.view(PERIOD * at, {"rate": 1, "work": degree}))
         monitor.changed(PERIOD * at, [decision])
+        made.append((work, decision))
         degree = decision.degree
     return made
 

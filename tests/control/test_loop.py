@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scaling_views import bolt
 
+from thalweg.control.assigning import Moved, Triggers, Trouble
 from thalweg.control.loop import Loop, Made, Plan
 from thalweg.control.scaling.monitor import Monitor
 from thalweg.control.scaling.values import Decision, Node, Sample, Timing, View
-from thalweg.control.steps import Assign, Replicate
+from thalweg.control.steps import Assign, Replicate, Share
+from thalweg.placement.values import Task, Unit
 
 NODES = (Node("posts"), bolt("count", "posts"))
 TIMING = Timing(10.0, 10.0, 20.0)
@@ -122,6 +124,28 @@ def test_assign_takes_back_what_there_is_no_room_for() -> None:
     assert len(asked) == 1  # nothing changed above it
 
 
+def test_share_takes_back_what_there_are_no_slots_for() -> None:
+    world, below = World(), Look()
+    monitor = Monitor(NODES, TIMING, slots=4)  # one of them for the source
+    plan = turn(Loop(monitor, [Replicate(Wants(6)), Share(), below]), 10.0, world)
+    assert world.degree == 3
+    (made,) = plan.degrees
+    assert made.reason.startswith("because; 3 of 6 tasks, because slots are scarce")
+    assert below.seen[0][0].degrees["count"] == 3
+
+
+def test_degrees_beyond_the_slots_come_down_though_the_policy_would_keep_them() -> None:
+    world = World(degree=5)
+    turn(Loop(Monitor(NODES, TIMING, slots=4), [Replicate(Wants(5)), Share()]), 10.0, world)
+    assert world.degree == 3
+
+
+def test_where_nobody_says_how_many_slots_there_are_all_wishes_are_granted() -> None:
+    world = World()
+    turn(Loop(Monitor(NODES, TIMING), [Replicate(Wants(6)), Share()]), 10.0, world)
+    assert world.degree == 6
+
+
 def test_nothing_is_decided_while_something_is_under_way() -> None:
     world, policy = World(slow=True), Wants(3)
     loop = Loop(Monitor(NODES, TIMING), [Replicate(policy)])
@@ -151,6 +175,41 @@ def test_a_refusal_is_in_the_plan_and_no_change_is_noted() -> None:
     turn(loop, 20.0, world)
     assert policy.seen[-1].changes == ()
     assert len(world.plans) == 2  # it asks again
+
+
+def full(now: float, use: float) -> list[Sample]:
+    posts = Sample("posts", now, 1, 10, 10, {"out": 10}, links={"out": use})
+    return [posts, sample(now, 1)]
+
+
+def test_a_full_link_moves_tasks_and_then_there_is_grace() -> None:
+    asked: list[str] = []
+
+    def move(found: Trouble) -> Mapping[Task, Unit]:
+        asked.append(found.reason)
+        return {Task("count", 0): Unit(1, 0)}
+
+    world, policy = World(), Wants(1)
+    assign = Assign(lambda wanted: (wanted, {}), move, Triggers(link=0.8))
+    loop = Loop(Monitor(NODES, TIMING), [Replicate(policy), assign])
+    plans = [loop.turn(10.0 * at, full(10.0 * at, use), world) for at, use in enumerate([0.7, 0.9])]
+    assert plans[0].of(Moved) == []
+    assert [made.components for made in plans[1].of(Moved)] == [("count",)]
+    assert asked == ["the link of 'posts' -> 'out' is 90 % full"]
+    loop.turn(20.0, full(20.0, 0.9), world)
+    assert policy.seen[-1].in_grace
+    assert len(asked) == 1
+    loop.turn(30.0, full(30.0, 0.9), world)
+    assert len(asked) == 2
+
+
+def test_a_full_link_does_not_stand_in_the_way_of_tasks_that_are_busy_themselves() -> None:
+    for busy, degree in ((2.0, 1), (10.0, 3)):
+        world = World()
+        loop = Loop(Monitor(NODES, TIMING), [Replicate(Wants(3))])
+        posts, count = full(10.0, 1.0)
+        plan = loop.turn(10.0, [posts, replace(count, busy=busy)], world)
+        assert plan.degrees[-1].degree == degree
 
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.booleans(), st.integers(1, 8)), max_size=12))

@@ -8,18 +8,31 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scaling_views import bolt, samples
+from scaling_views import bolt, samples, source, view
 from typer.testing import CliRunner
 
 from thalweg.cli.app import app
+from thalweg.control.scaling.autoscale import Autoscale
 from thalweg.control.scaling.forecasting import linear
 from thalweg.control.scaling.history import History
 from thalweg.control.scaling.monitor import Monitor, stretched
-from thalweg.control.scaling.policies import POLICIES, named
-from thalweg.control.scaling.values import Change, Decision, Node, Sample, TaskLoad, Timing
+from thalweg.control.scaling.policies import NAMES, POLICIES, named
+from thalweg.control.scaling.values import (
+    Change,
+    Decision,
+    Node,
+    Policy,
+    Sample,
+    TaskLoad,
+    Timing,
+)
 from thalweg.errors import StateError, UsageError
 
 NODES = (Node("posts"), bolt("count", "posts"))
+POLICIES_MADE: dict[str, Policy] = {
+    **{name: named(name) for name in NAMES},
+    "autoscale straight": Autoscale("straight"),
+}
 
 
 def sample(time: float, received: int = 10, degree: int = 1) -> Sample:
@@ -59,6 +72,25 @@ def test_a_missing_sample_leaves_the_window_incomplete_until_it_has_passed() -> 
     assert complete == [False, False, True, False, False, True]
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        (1.0, 2.0, 3.0, 4.0, 30.0),  # some of a run that looked more often
+        (10.0, 11.0, 29.0),  # one of them stands for no period
+        (14.0, 29.5, 39.0),  # a gap between two
+        (28.0, 29.0, 30.0),
+    ],
+)
+def test_a_window_is_complete_only_where_samples_are_a_period_apart(
+    times: tuple[float, ...],
+) -> None:
+    monitor = Monitor(NODES, Timing(30, 10, 30))
+    monitor.add(*map(sample, times))
+    window = monitor.view(times[-1]).windows["count"]
+    assert not window.complete
+    assert window.fitted is None
+
+
 @pytest.mark.parametrize("name", POLICIES)
 def test_no_policy_changes_anything_where_samples_are_missing(name: str) -> None:
     monitor = Monitor(NODES, named(name).timing)
@@ -67,6 +99,24 @@ def test_no_policy_changes_anything_where_samples_are_missing(name: str) -> None
     for made in named(name).decide(monitor.view(30.0)):
         assert not made.changes
         assert name == "static" or "samples are missing" in made.reason
+
+
+@pytest.mark.parametrize("policy", POLICIES_MADE.values(), ids=POLICIES_MADE)
+@pytest.mark.parametrize("gap", ["posts", "parent"])
+def test_a_component_does_not_change_by_what_is_missing_above_it(gap: str, policy: Policy) -> None:
+    """It has two tasks, which is what it needs; the last that was heard from above is old."""
+    fits, much = [155] * 12, [155] * 8 + [2000] * 2
+    seen = {
+        "posts": source("posts", much if gap == "posts" else fits),
+        "parent": samples("parent", much if gap == "parent" else fits, degree=2),
+        "child": samples("child", fits, degree=2),
+    }
+    nodes = [Node("posts"), bolt("parent", "posts"), bolt("child", "parent")]
+    shown = view(nodes, seen, delta=policy.timing.delta)
+    assert not shown.windows[gap].complete
+    assert shown.windows["child"].complete
+    for made in policy.decide(shown):
+        assert not made.changes, made
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -20,9 +21,13 @@ from thalweg.control.ordering import (
     chains_of,
     cheapest,
     cost_of,
+    foreseen,
     reorder,
     rewired,
 )
+from thalweg.control.scaling.autoscale import Autoscale
+from thalweg.control.scaling.ds2 import Ds2
+from thalweg.control.scaling.ours import Thalweg
 from thalweg.control.scaling.values import Node, Sample, Stream, View
 from thalweg.control.steps import Order
 from thalweg.flow import Stream as Tuples
@@ -287,6 +292,21 @@ def decided(step: Order, shown: View) -> list[Reorder]:
     return [made for made in step.decide(shown, Plan()) if isinstance(made, Reorder)]
 
 
+def test_a_join_that_sends_more_than_it_takes_comes_behind_a_filter() -> None:
+    """The filter keeps most tuples, and would not pay for itself before a join of one row each."""
+    step = Order([CHAIN], lambda chain: chain.names)
+    assert not decided(step, seen({"a": (0.01, 1.0), "b": (0.01, 0.95)}))[0].changes
+    (made,) = decided(step, seen({"a": (0.01, 3.0), "b": (0.01, 0.95)}))
+    assert made.after == ("b", "a")
+    assert made.cost == pytest.approx(0.01 + 3 * 0.01)
+
+
+def test_tuples_that_were_counted_a_little_later_are_not_more() -> None:
+    step = Order([CHAIN], lambda chain: chain.names)
+    (made,) = decided(step, seen({"a": (0.01, 1.05), "b": (0.01, 1.0)}))
+    assert made.cost == pytest.approx(0.02)
+
+
 def test_the_step_turns_round_what_is_dear_and_keeps_much() -> None:
     step = Order([CHAIN], lambda chain: chain.names)
     shown = seen({"a": (0.02, 0.9), "b": (0.001, 0.1)})
@@ -332,3 +352,29 @@ def test_those_behind_a_chain_read_its_last_operator() -> None:
     made = Reorder(Chain(("x", "y")), ("x", "y"), ("y", "x"), "")
     found = {node.name: node.parents for node in rewired(nodes, made)}
     assert found == {"numbers": (), "y": ("numbers",), "x": ("y",), "z": ("x", "numbers")}
+
+
+def test_every_policy_decides_for_the_new_order() -> None:
+    """Behind a filter that keeps a tenth, what took four tasks needs one."""
+
+    def seen(name: str, rate: int, cost: float, degree: int, ratio: float) -> tuple[Sample, ...]:
+        made = samples(name, [rate] * 18, cost=cost, degree=degree)
+        return tuple(replace(s, emitted={"default": round(s.processed * ratio)}) for s in made)
+
+    nodes = [
+        Node("posts"),
+        Node("slow", (Stream("posts", "default"),), most=8),
+        Node("few", (Stream("slow", "default"),), most=8),
+    ]
+    history = {
+        "posts": tuple(replace(s, emitted={"default": 380}) for s in source("posts", [380] * 18)),
+        "slow": seen("slow", 380, 0.1, 4, 1.0),
+        "few": seen("few", 380, 0.001, 1, 0.1),
+    }
+    costs = {"slow": Measured(0.1, 1.0), "few": Measured(0.001, 0.1)}
+    made = reorder(Chain(("slow", "few")), ("slow", "few"), costs, {}, 0.1)
+    assert isinstance(made, Reorder)
+    revised = foreseen(view(nodes, history, delta=30.0), made, costs)
+    for policy in (Ds2(), Autoscale(), Thalweg(), Thalweg("economy")):
+        degrees = {d.component: d.degree for d in policy.decide(revised)}
+        assert degrees["slow"] == 1, policy

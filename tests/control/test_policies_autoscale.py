@@ -333,3 +333,16 @@ def test_samples_without_cpu_are_taken_as_a_core_for_each() -> None:
     assert made[0].tasks == ()
     (decided,) = AutoscalePlus().decide(alone(SIX))
     assert decided.numbers["usable_cpu"] == 1.0
+
+
+def test_straight_leaves_a_component_alone_whose_samples_are_missing() -> None:
+    nodes = [Node("posts"), bolt("parent", "posts"), bolt("child", "parent")]
+    seen = {
+        "posts": source("posts", [500] * 6),
+        "parent": samples("parent", [500] * 6, pending=2400),
+        "child": samples("child", [100] * 6, degree=2)[:-2],
+    }
+    parent, child = Autoscale("straight").decide(view(nodes, seen))
+    assert parent.degree > parent.before
+    assert (child.degree, child.before) == (2, 2)
+    assert child.reason == "samples are missing: 4 of 6"

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scaling_views import PERIOD, bolt, samples, source, view
+from scaling_views import PERIOD, bolt, drive, samples, source, view
 
 from thalweg.control.scaling.ds2 import Ds2
 from thalweg.control.scaling.incremental import Incremental
 from thalweg.control.scaling.learning import Learning, Lesson, Reward, Table, learnt, train
-from thalweg.control.scaling.policies import POLICIES, named
-from thalweg.control.scaling.sharing import Shed, learnt_memory, share
+from thalweg.control.scaling.needs import learnt_memory
+from thalweg.control.scaling.policies import NAMES, POLICIES, named
+from thalweg.control.scaling.sharing import Shortfall, share
 from thalweg.control.scaling.values import (
     Change,
     Decision,
@@ -138,16 +139,18 @@ def test_where_everything_fits_nothing_is_changed() -> None:
     for slots in (None, 11):
         shared = share(scarce(slots, 1, 1, 1), wishes(4, 4, 2))
         assert [made.degree for made in shared.decisions] == [4, 4, 2]
-        assert shared.shed == ()
+        assert shared.lacking == ()
 
 
 def test_the_most_valuable_component_is_served_first_and_all_keep_the_least() -> None:
     # Ten slots, one of them for the source: each gets one, b all it wants, a the rest.
     shared = share(scarce(10, 2, 3, 1), wishes(6, 5, 4))
     assert [made.degree for made in shared.decisions] == [3, 5, 1]
-    assert shared.shed == (Shed("a", 6, 3), Shed("c", 4, 1))
-    assert [shed.share for shed in shared.shed] == [0.5, 0.75]
-    assert shared.decisions[0].reason == "more; 3 of 6 tasks, because slots are scarce"
+    assert shared.lacking == (Shortfall("a", 6, 3), Shortfall("c", 4, 1))
+    assert [lacks.share for lacks in shared.lacking] == [0.5, 0.75]
+    text = "more; 3 of 6 tasks, because slots are scarce: 50 % of its work cannot be done"
+    assert shared.decisions[0].reason == text
+    assert shared.decisions[0].numbers == {"lacks": 0.5}
 
 
 def test_equal_components_get_the_same_part() -> None:
@@ -235,3 +238,18 @@ def test_degrees_stay_within_bounds_whatever_was_seen(name: str, seen: View) -> 
         assert made.reason
         assert all(math.isfinite(value) for value in made.numbers.values())
     assert policy.decide(seen) == decided
+
+
+BURSTS = [0, 0, 90, 20, 0, 0, 0, 70, 0, 95, 95, 5, 0, 0, 40, 0] * 3
+STEPS = [10] * 20 + [60] * 30 + [90] * 10 + [15] * 30
+
+
+@pytest.mark.parametrize("rates", [BURSTS, STEPS], ids=["bursts", "steps"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_policy_decides_the_same_about_a_stream_that_is_so_much_faster(
+    name: str, rates: list[int]
+) -> None:
+    """No second is left that a speed does not divide; a power of 2 divides without rounding."""
+    slow = [one.degree for one in drive(named(name), rates, degree=6)]
+    quick = [one.degree for one in drive(named(name), rates, degree=6, speed=16)]
+    assert quick == slow

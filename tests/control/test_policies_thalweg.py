@@ -6,32 +6,74 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scaling_views import bolt, changes, drive, samples, source, view
+from scaling_views import bolt, changes, drive, samples, source, throttled, view
 
+from thalweg.config import ProfileName
+from thalweg.connectors.profiles import constant
 from thalweg.control.scaling.experience import achieved, experience
-from thalweg.control.scaling.ours import PROFILES, Need, ProfileName, Thalweg
+from thalweg.control.scaling.ours import PROFILES, Need, Thalweg
 from thalweg.control.scaling.outlook import outlook
 from thalweg.control.scaling.values import Change, Node
+from thalweg.placement.values import Machine
+from thalweg.runtimes.simulator.runtime import Simulator
+from thalweg.workloads.elastic import linear
+from thalweg.workloads.stages import Law
 
 #: Tuples per second of one task in :func:`drive`.
 TASK = 1 / 0.08
 NAMES: list[ProfileName] = list(PROFILES)
 
 
-# Economy runs so near to its capacity that it may find out only later that it came down too far.
-@pytest.mark.parametrize(("profile", "most"), [("performance", 1), ("balanced", 1), ("economy", 2)])
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 10**6), rate=st.floats(5, 95), degree=st.integers(1, 8))
-def test_a_steady_stream_with_noise_hardly_changes_a_degree(
-    profile: ProfileName, most: int, seed: int, rate: float, degree: int
-) -> None:
+def steady(rate: float, seed: int) -> list[float]:
+    """Twenty minutes of a rate with some noise."""
     rng = random.Random(seed)
+    return [rate * (1 + rng.uniform(-0.05, 0.05)) for _ in range(120)]
+
+
+STEADY = given(seed=st.integers(0, 10**6), rate=st.floats(5, 95), degree=st.integers(1, 8))
+
+
+@pytest.mark.parametrize("profile", NAMES)
+@settings(max_examples=50, deadline=None)
+@STEADY
+@example(seed=635605, rate=88.45112307619041, degree=5)  # was 8 -> 7 -> 8 with balanced
+@example(seed=986724, rate=50.4248420685977, degree=8)  # was 5 -> 4 -> 5 with economy
+def test_a_steady_stream_with_noise_hardly_changes_a_degree(
+    profile: ProfileName, seed: int, rate: float, degree: int
+) -> None:
     policy = Thalweg(profile)
-    fitting = drive(policy, [rate] * 20, degree=degree)[-1].degree
-    run = drive(policy, [rate * (1 + rng.uniform(-0.05, 0.05)) for _ in range(120)], degree=fitting)
-    assert len(changes(run)) <= most
+    # Tasks that cannot quite keep up get help only after some minutes.
+    fitting = drive(policy, [rate] * 90, degree=degree)[-1].degree
+    assert len(changes(drive(policy, steady(rate, seed), degree=fitting))) <= 1
+
+
+@pytest.mark.parametrize("profile", NAMES)
+def test_a_degree_that_was_too_small_is_not_tried_again_while_as_much_comes(
+    profile: ProfileName,
+) -> None:
+    """Costs that vary with their task make 4 tasks look enough for 49 tuples/s, now and then."""
+    world = Simulator(tuple(Machine(f"m{i}") for i in range(6)), seed=1)
+    done = world.run(linear(), constant(49, "40 minutes"), Law(), Thalweg(profile))
+    made = [a.decision for a in done.applied if not a.refused and a.decision.component == "sink"]
+    falls = [decision.degree for decision in made if decision.degree < decision.before]
+    assert len(falls) == len(set(falls))
+
+
+@pytest.mark.parametrize("profile", NAMES)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@STEADY
+def test_a_steady_stream_finds_its_degree_from_any_other(
+    profile: ProfileName, seed: int, rate: float, degree: int
+) -> None:
+    """Up to make up for what waits, and down again, in one step or two; then it is at rest."""
+    run = drive(Thalweg(profile), steady(rate, seed), degree=degree)
+    made = changes(run)
+    assert len(made) <= 3
+    rises = [after > before for _, before, after in made]
+    assert rises == sorted(rises, reverse=True)  # it never rises again
+    assert run[-1].degree * TASK >= 0.95 * rate
 
 
 @settings(max_examples=40, deadline=None)
@@ -200,3 +242,72 @@ def test_what_a_change_costs_is_learnt_from_earlier_changes() -> None:
     known = experience(calm, calm.node("work"), memory=40.0, pause=5.0)
     assert known is not None
     assert known.pause == 5.0
+
+
+# --- sources that full queues hold back -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", NAMES)
+@pytest.mark.parametrize("told", [True, False])
+def test_a_source_that_is_held_back_gets_the_tasks_that_it_needs(
+    profile: ProfileName, told: bool
+) -> None:
+    """It sends what the tasks can do, so its rate alone would never ask for more of them."""
+    run = throttled(Thalweg(profile), [5.0] * 6 + [40.0] * 60, told=told)
+    assert run[-1][0].degree * TASK >= 40.0
+    assert run[-1][0].received == 400
+    rises = [made for _, made in run if made.degree > made.before]
+    assert "full queues held sources back for 90 % of the time" in rises[0].reason
+    assert rises[0].numbers["held"] == 0.9
+
+
+def test_degrees_rise_step_by_step_where_nobody_knows_how_much_there_is() -> None:
+    run = throttled(Thalweg(), [5.0] * 6 + [90.0] * 60)
+    rises = [(made.before, made.degree) for _, made in run if made.degree > made.before]
+    assert len(rises) > 1
+    assert all(after <= 4 * before for before, after in rises)
+    assert run[-1][0].degree == 8
+
+
+@pytest.mark.parametrize("profile", ["balanced", "economy"])
+def test_a_step_that_did_not_help_is_not_repeated(profile: ProfileName) -> None:
+    """As where all tasks share one core; ``performance`` leaves no task without room to spare."""
+    run = throttled(Thalweg(profile), [90.0] * 100, cores=1)
+    assert len([made for _, made in run if made.degree > made.before]) == 1
+    assert run[-1][0].degree <= 4
+
+
+@given(st.floats(0, 0.5), st.lists(st.integers(0, 2000), min_size=6, max_size=30))
+def test_who_was_held_back_for_less_than_half_of_the_time_has_sent_what_it_had(
+    held: float, sent: list[int]
+) -> None:
+    nodes = [Node("rate"), bolt("work", "rate")]
+    feed = [replace(sample, held=held) for sample in source("rate", sent)]
+    work = samples("work", sent)
+    policy = Thalweg()
+    assert policy.decide(view(nodes, {"rate": feed, "work": work})) == policy.decide(
+        view(nodes, {"rate": source("rate", sent), "work": work})
+    )
+
+
+def test_a_component_behind_others_hears_that_the_source_is_held_back() -> None:
+    nodes = [Node("rate"), bolt("first", "rate"), bolt("last", "first")]
+    sent = [100] * 6
+    feed = [replace(sample, held=0.95) for sample in source("rate", sent)]
+    history = {
+        "rate": feed,
+        "first": samples("first", sent, cost=0.01),
+        "last": samples("last", sent),
+    }
+    one, other = Thalweg().decide(view(nodes, history))
+    assert (one.degree, other.degree) == (1, 3)
+    assert "held sources back" in other.reason
+
+
+def test_what_a_source_had_to_drop_is_what_it_had_to_send() -> None:
+    nodes = [Node("rate"), bolt("work", "rate")]
+    feed = [
+        replace(sample, held=0.95, pending=10, lost=300) for sample in source("rate", [100] * 6)
+    ]
+    (made,) = Thalweg().decide(view(nodes, {"rate": feed, "work": samples("work", [100] * 6)}))
+    assert made.numbers["inflow"] == pytest.approx(41.0)

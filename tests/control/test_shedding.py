@@ -24,6 +24,7 @@ def shed(
     most: int = 2,
     pending: int = 0,
     changes: tuple[Change, ...] = (),
+    slots: int | None = None,
 ) -> list[Shedding]:
     """Two tasks of 0.1 s per tuple: 1200 tuples per Delta (60 s)."""
     nodes = [Node("posts"), bolt("work", "posts", most=most)]
@@ -31,7 +32,7 @@ def shed(
         "posts": source("posts", [received] * 6),
         "work": samples("work", [received] * 6, degree=degree, pending=pending),
     }
-    seen = view(nodes, history, changes=changes, grace=60.0)
+    seen = view(nodes, history, changes=changes, grace=60.0, slots=slots)
     return [m for m in Shed(allowed, lambda: share).decide(seen, Plan()) if isinstance(m, Shedding)]
 
 
@@ -65,6 +66,18 @@ def test_nothing_is_given_up_any_more_when_all_can_be_done() -> None:
 
 def test_a_component_that_can_have_more_tasks_is_left_to_the_policy() -> None:
     assert shed(300, most=8) == []
+
+
+def test_a_component_for_which_there_is_no_slot_is_at_its_highest_degree() -> None:
+    (made,) = shed(300, most=8, slots=3)  # one of them for the source
+    assert made.share == 0.34
+    assert made.reason.startswith("'work' can do 67 % of what comes with the slots that there are")
+    assert shed(300, most=8, slots=4) == []
+
+
+def test_nothing_is_given_up_any_more_when_more_tasks_can_be_had() -> None:
+    (made,) = shed(300, share=0.3, most=8)
+    assert (made.share, made.before) == (0.0, 0.3)
 
 
 def test_nothing_is_decided_in_grace() -> None:

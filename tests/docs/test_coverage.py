@@ -46,8 +46,8 @@ def test_every_grouping_is_in_the_table(name: str) -> None:
 
 @pytest.mark.parametrize("name", connectors.__all__)
 def test_every_source_and_sink_is_shown(name: str) -> None:
-    page = TEXTS["docs/sources-and-sinks.md"]
-    assert name in headings("docs/sources-and-sinks.md") or f"| `tw.{name}(" in page
+    page = TEXTS["docs/sources.md"]
+    assert name in headings("docs/sources.md") or f"| `tw.{name}(" in page
     assert f"tw.{name}(" in page
 
 

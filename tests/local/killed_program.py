@@ -29,8 +29,8 @@ from thalweg.statelog.manifests import Manifests
 
 FIELDS = {"n": int, "word": str, "tag": str}
 _SUBREAPER = 36
-#: About what a line of the file takes.
-LINE_BYTES = 20
+#: What a line of the file takes: where a process is killed, a write ends between two pages.
+LINE_BYTES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,11 +122,11 @@ def items(rows: int) -> Any:
 
 
 def writer(path: Path) -> Any:
-    """Write each tuple as one line; one system call, so that a line is there or not."""
+    """Write each tuple as one line; a line is there or not, for none crosses a page of the file."""
 
     def write(t: Any) -> None:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        os.write(file, json.dumps([t.n, t.word, t.value]).encode() + b"\n")
+        os.write(file, json.dumps([t.n, t.word, t.value]).encode().ljust(LINE_BYTES - 1) + b"\n")
         os.close(file)
 
     return write

@@ -17,10 +17,11 @@ from keyed_counting import WAYS, Counting, running
 import thalweg as tw
 from thalweg.control.rerouting import Rerouting, Seen, Tables
 from thalweg.errors import StateError
-from thalweg.events import Event, Noticed, Reconfigured
+from thalweg.events import Decided, Event, Noticed, Reconfigured
 from thalweg.routing.table import RoutingTable
 from thalweg.routing.table_file import TableFile, write_table_file
 from thalweg.runtimes.local.runtime import Local
+from thalweg.runtimes.local.widening import Widen, Widening
 from thalweg.statelog.arrangements import (
     Arrangement,
     Asked,
@@ -29,6 +30,8 @@ from thalweg.statelog.arrangements import (
 )
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifests
+
+pytestmark = pytest.mark.usefixtures("forked")
 
 KEYS = range(37)
 ROWS = 400
@@ -148,6 +151,27 @@ def test_a_run_goes_on_with_the_degrees_and_tables_of_the_last_one(
     assert {(t.key, t.task) for t in second} == {(key, (key + 1) % 3) for key in KEYS}
     assert "'count' begins with degree 3, as it had come to" in rows.told
     assert "'same' begins with degree 2, as it had come to" in rows.told
+
+
+def test_what_was_widened_stays_so_when_a_policy_takes_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the next run the policy leads from the start, and nobody widens."""
+    widened = [Widen("count", 4, "it waits")]
+    monkeypatch.setattr(Widening, "look", lambda *_: widened.pop() if widened else None)
+    rows, steering, seen = Rows(), tw.Steering(), list[Any]()
+
+    def listen(event: Event) -> None:
+        rows.listen(event)
+        if isinstance(event, Reconfigured):
+            steering.set_policy("static")
+        rows.changes += isinstance(event, Decided) and event.replaces is not None
+
+    topology = counting(rows.until(2), seen)
+    topology.run(on=local(tmp_path), stop=rows.stop, steering=steering, listen=listen)
+    result = next_run(tmp_path, rows, seen, {}, degree=None)
+    assert result.metrics.component("count").degree == 4
+    assert counts(seen) == expected(rows, seen)
 
 
 def test_another_degree_that_the_topology_asks_for_counts(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_a_second_one_may_ask_before_the_first_one_was_answered() -> None:
         sizes=dict,
         take_moved=lambda: (0, 0),
         take_report=lambda: None,
+        has_report=False,
     )
     pairs = SimpleNamespace(count=lambda _sampling: None, take=lambda: ({}, 0.0))
     learner, first, second = Slow(), list[str](), list[str]()

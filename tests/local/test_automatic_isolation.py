@@ -358,6 +358,7 @@ def burn(n: int) -> int:
     return sum(i * i for i in range(20_000)) + n
 
 
+@pytest.mark.quiet
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is never idle")
 def test_a_look_at_a_real_run_measures_it(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[Look] = []

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from nursery import Nursery
 from test_isolation import in_processes
 
 from conformance.harness import Case, FailingCase, Settings, local
 from conformance.test_conformance import CASES, cases_errors, slug
-from thalweg.runtimes.local import isolation
 
-
-@pytest.fixture(scope="module")
-def forking() -> Iterator[Nursery]:
-    """Load everything once."""
-    made = Nursery("conformance.test_conformance")
-    yield made
-    made.close()
-
-
-@pytest.fixture(autouse=True)
-def _forked(forking: Nursery, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Start worker processes by forking; none may be left."""
-    monkeypatch.setattr(isolation, "launch", forking.launch)
-    yield
-    assert forking.left == 0
+pytestmark = pytest.mark.usefixtures("forked")
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.needs], ids=slug)

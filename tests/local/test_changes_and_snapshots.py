@@ -17,6 +17,7 @@ from thalweg.runtimes.local.runtime import Local
 KEYS = [i * i % 37 for i in range(3000)]
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("way", "isolation"),
     [*((way, "thread") for way in WAYS.values()), ({}, "process")],

@@ -25,6 +25,8 @@ from thalweg.statelog.manifests import Manifest, Manifests
 from thalweg.statelog.reading import Version, manifest_at
 from thalweg.topology import Topology
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 ROWS = [(n, f"w{n * 7919 % 23}") for n in range(2000)]
 WORDS = Counter(word for _, word in ROWS)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from thalweg.clock import ManualClock
 from thalweg.runtimes.local.crew import MAIN, Crew
+from thalweg.runtimes.local.holding import Holding
 from thalweg.runtimes.local.scheduling import Choice, Meter, OperatorView, Scheduling
 from thalweg.runtimes.local.settings import CrewLimits
 from thalweg.runtimes.local.worklists import HybridWorklist
@@ -44,6 +45,7 @@ def operator(index: int, rows: int, worked_on: list[int], limit: int = 1) -> Any
         workers=0,
         limit=limit,
         blocked=False,
+        holding=Holding(lambda: 1),
         python=True,
         waits=False,
         output=0,

@@ -14,7 +14,7 @@ from conformance.harness import Case, local
 from conformance.test_conformance import CASES
 from thalweg.runtimes.local.runtime import Local
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("forked")]
 
 SEEDS = range(50)
 WAYS: tuple[dict[str, Any], ...] = (

@@ -35,10 +35,18 @@ def children() -> list[int]:
     """Find the worker processes of this one."""
     found = []
     for task in os.listdir("/proc/self/task"):
-        for child in Path(f"/proc/self/task/{task}/children").read_text().split():
-            if "runtimes.local.child" in Path(f"/proc/{child}/cmdline").read_text():
+        for child in told_of(f"self/task/{task}/children").split():
+            if "runtimes.local.child" in told_of(f"{child}/cmdline"):
                 found.append(int(child))
     return sorted(found)
+
+
+def told_of(name: str) -> str:
+    """Read what the system tells of a thread or process; nothing of one that has just ended."""
+    try:
+        return Path("/proc", name).read_text()
+    except OSError:
+        return ""
 
 
 class CountWords(Bolt):

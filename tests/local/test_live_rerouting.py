@@ -18,6 +18,10 @@ from thalweg.control.rerouting import Rerouting, Seen, Tables
 from thalweg.events import Event, Noticed, Progress, Reconfigured
 from thalweg.hashing import hash_key
 from thalweg.runtimes.local.runtime import Local
+from thalweg.statelog.location import Location
+from thalweg.statelog.manifests import Manifests
+
+pytestmark = pytest.mark.usefixtures("forked")
 
 KEYS = [i * i % 37 for i in range(3000)]
 SMALL: dict[str, Any] = {"workers": 3, "block_rows": 20, "most_block_rows": 20, "window": 8}
@@ -224,11 +228,12 @@ def test_thalweg_reroute_asks_a_run_with_a_checkpoint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done, ready = threading.Event(), threading.Event()
+    manifests = Manifests(Location.of(tmp_path / "state"))
     local = Local(workers=2, locality=ASKED, checkpoint=tmp_path, snapshot_every=0.05)
 
     def listen(event: Event) -> None:
-        # By then there is a snapshot, and pairs have been counted.
-        if isinstance(event, Progress) and (event.snapshot.elapsed > 1):
+        # By then pairs have been counted, and there is a snapshot.
+        if isinstance(event, Progress) and event.snapshot.elapsed > 1 and manifests.latest():
             ready.set()
 
     run = threading.Thread(target=lambda: trending(done).run(on=local, listen=listen))
@@ -240,3 +245,32 @@ def test_thalweg_reroute_asks_a_run_with_a_checkpoint(
         done.set()
         run.join()
     assert "rerouting: it pays" in capsys.readouterr().err
+
+
+def test_what_a_reconfiguration_did_is_told_though_its_effect_cannot_be_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("thalweg.runtimes.local.learning.PATIENCE", 0.0)
+    told = threading.Event()
+    reports: list[Any] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Reconfigured):
+            reports.append(event.report)
+            told.set()
+
+    def keys() -> Iterator[int]:
+        for key in range(1_000_000):
+            yield key % 37
+            if told.is_set():
+                return
+        pytest.fail("nothing was told while the run went on")
+
+    class Counted(Once):
+        sampling = 1.0  # there are no pairs behind the only keyed component
+
+    topology = counting(keys, [])
+    topology.run(on=Local(**SMALL, rerouter=Counted({3: 2})), listen=listen)
+    (report,) = reports
+    assert report["reason"] == "because"
+    assert report["after"] is None

@@ -68,6 +68,7 @@ def test_in_processes_a_part_is_taken_to_cost_the_same_for_all_its_tuples() -> N
     assert {t.task for t in seen} == {0, 1}
 
 
+@pytest.mark.usefixtures("all_samples_count")
 def test_dabs_changes_degrees_and_goes_on_with_what_is_known() -> None:
     """DABS is AUTOSCALE+ with load-aware grouping."""
     seen, given, events = list[Any](), list[tuple[int, float]](), list[Event]()
@@ -161,3 +162,34 @@ def test_tasks_tell_from_threads_of_their_own_while_tuples_are_routed() -> None:
         thread.join()
     assert sum(done) == 1500
     assert router.scheduler.state is not State.ROUND_ROBIN
+
+
+def test_what_is_taken_back_is_no_work_of_the_task_that_had_it() -> None:
+    router = LoadRouter(2, OsgSettings(every=1, stable=10.0))
+    for _ in range(3):  # until both tasks have told what tuples take
+        for task, part in router.route(block([1, 1])):
+            router.executed(task, part, np.full(len(part), 0.5))
+    assert router.scheduler.state is not State.ROUND_ROBIN
+    loads = router.scheduler.loads
+    parts = list(router.route(block([1] * 10)))
+    assert sum(router.scheduler.loads) == pytest.approx(sum(loads) + 5.0)
+    for task, part in parts:
+        router.take_back(task, part)
+    assert router.scheduler.loads == pytest.approx(loads)
+    router.resize(3)
+    again = Counter(task for task, part in router.route(block([1] * 9)) for _ in range(len(part)))
+    assert again == {0: 3, 1: 3, 2: 3}
+
+
+def test_markers_that_nobody_waits_for_are_not_in_the_way_of_later_ones() -> None:
+    """After a change tasks need not have done what was taken back before they answer."""
+    router = LoadRouter(2, OsgSettings(every=1, stable=10.0))
+    for _ in range(3):
+        for task, part in router.route(block([1, 1])):
+            router.executed(task, part, np.full(len(part), 0.5))
+    for task, part in list(router.route(block([1] * 100))):
+        router.take_back(task, part)
+    router.resize(2)
+    for task, part in router.route(block([1, 1])):
+        router.executed(task, part, np.full(len(part), 0.5))
+    assert not any(costs._markers for costs in router._costs)

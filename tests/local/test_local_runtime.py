@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from meeting import Meeting
 
 import thalweg as tw
-from thalweg.components import Bolt, Kind
+from thalweg.components import Bolt, Kind, Shared
 from thalweg.runtimes.local.runtime import Local
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -71,17 +72,15 @@ def test_the_output_is_that_of_a_serial_execution(way: dict[str, Any]) -> None:
 
 def test_components_that_wait_get_more_workers_than_there_are_cores() -> None:
     """All of them must be in the component at once for the run to go on."""
-    together = threading.Barrier(6)
+    meeting = Meeting(6)
     flow = tw.Flow("waiting")
     stream = flow.source("numbers", tw.items(range(600)), fields={"n": int})
-    warm = threading.Event()
 
     def wait(n: int) -> int:
         if n < 300:
             time.sleep(0.001)  # what makes it known as one that waits
-        elif not warm.is_set():
-            together.wait(timeout=60)
-            warm.set()
+        elif not meeting.is_over:
+            meeting.attend()
         return n
 
     seen: list[Any] = []
@@ -254,3 +253,26 @@ def test_nothing_behind_an_error_is_processed_by_another_worker() -> None:
     with pytest.raises(tw.ComponentError, match="not this one"):
         builder.build().run(on=Local(workers=4, block_rows=10, most_block_rows=10))
     assert seen == list(range(26))
+
+
+class Sum(Shared, Bolt):
+    """Adds up numbers, and says at the end how much it was."""
+
+    kind = Kind.GLOBAL
+    outputs = {"sum": int}
+
+    def process(self, t: Any) -> None:
+        self.state.put("sum", self.state.get("sum", 0) + t.n)
+
+    def process_end(self) -> None:
+        self.emit(self.state.get("sum"))
+
+
+def test_a_global_bolt_that_any_tuple_may_reach_is_one_task_all_the_same() -> None:
+    seen: list[Any] = []
+    builder = tw.TopologyBuilder("sum")
+    builder.add_spout("numbers", tw.items(range(1000)), fields={"n": int})
+    builder.add_bolt("sum", Sum()).shuffle("numbers")
+    builder.add_bolt("out", tw.collect(seen)).global_("sum")
+    builder.build().run(on=Local(workers=4, block_rows=10, most_block_rows=10))
+    assert [t.sum for t in seen] == [499500]

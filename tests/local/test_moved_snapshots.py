@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from test_checkpoints import Baskets, baskets, counted, local
+from test_isolation import children
 
 import thalweg as tw
 from conformance import cases_keyed
@@ -60,21 +61,12 @@ def test_a_process_that_dies_between_two_snapshots_loses_no_change(
     def rows() -> Iterator[Any]:
         for n, row in enumerate(ROWS):
             if n == 200:
-                os.kill(child(), signal.SIGKILL)
+                os.kill(children()[0], signal.SIGKILL)
             if n == 260:
                 stop.set()
             yield row
 
     assert run_twice(tmp_path, rows, stop) == baskets(ROWS)
-
-
-def child() -> int:
-    """Find the worker process of this one."""
-    for task in os.listdir("/proc/self/task"):
-        for found in Path(f"/proc/self/task/{task}/children").read_text().split():
-            if "runtimes.local.child" in Path(f"/proc/{found}/cmdline").read_text():
-                return int(found)
-    raise LookupError
 
 
 def test_state_that_moves_into_processes_is_kept(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -27,7 +28,7 @@ from thalweg.blocks import Block, Origin
 from thalweg.components import Bolt, Kind
 from thalweg.events import Event, Reconfigured
 from thalweg.execution import Run, Steering
-from thalweg.hashing import hash_key
+from thalweg.hashing import hash_columns, hash_key
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.local.building import build
 from thalweg.runtimes.local.flights import Flights
@@ -65,11 +66,21 @@ def chained(rows: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
     return made
 
 
+class Pass(Bolt):
+    """Keeps nothing."""
+
+    outputs = {"key": int, "n": int, "value": int}
+
+    def process(self, t: Any) -> None:
+        self.emit(t.key, t.n, 0)
+
+
 class Moving(RuleBasedStateMachine):
     """An operator whose keys move, between a source and a sink; steps come in any order."""
 
     order = "total"
-    assigning = "executors"
+    #: Who takes what, and from which queues.
+    assigning, queue = "executors", "hybrid"
     #: How many times somebody works on what was added before anything else happens: now, and
     #: from the next switch on.
     hurry = next_hurry = 0
@@ -82,8 +93,7 @@ class Moving(RuleBasedStateMachine):
         self.asked = 0
         builder = tw.TopologyBuilder("moving")
         builder.add_spout("rows", tw.items([]), fields={"key": int, "n": int})
-        chain = builder.add_bolt("chain", Chain(), degree=degree, order=self.order)
-        chain.fields("rows", "key")
+        self._add(builder, degree)
         builder.add_bolt("out", tw.collect(self.seen), order=self.order).global_("chain")
         self.flights = Flights(1 << 14, lambda number, _seconds: self.specials.pop(number, None))
         self.specials: dict[int, Special] = {}
@@ -95,12 +105,17 @@ class Moving(RuleBasedStateMachine):
             processed=lambda _task, _block: None,
             now=lambda: 0.0,
         )
-        how = Settings(assigning=self.assigning, key_groups=GROUPS, order=self.order)  # type: ignore[arg-type]  # one of them
+        ways: Any = {"assigning": self.assigning, "queue": self.queue, "order": self.order}
+        how = Settings(workers=3, key_groups=GROUPS, **ways)
         self.built = build(how, builder.build(), Run(steering=Steering()), wiring)
         for task in self.built.tasks_backwards():
             task.prepare()
         self.changing = Reconfiguring(self.built, self, self.events.append)
         self._watch(self.built.operator("chain").worklist)
+
+    def _add(self, builder: tw.TopologyBuilder, degree: int) -> None:
+        chain = builder.add_bolt("chain", Chain(), degree=degree, order=self.order)
+        chain.fields("rows", "key")
 
     def _watch(self, worklist: Any) -> None:
         """Let workers come between any two additions."""
@@ -159,7 +174,7 @@ class Moving(RuleBasedStateMachine):
         able = [
             (operator, task)
             for operator in self.built.operators
-            for task in range(len(operator.tasks))
+            for task in range(len(operator.tasks) if self.assigning == "executors" else 3)
             if operator.worklist.ready(task)
         ]
         if able:
@@ -272,6 +287,194 @@ class MovingAmongWorkers(Moving):
     assigning = "workers"
 
 
+class MovingInPartitions(MovingAmongWorkers):
+    """The same where workers have tasks of their own."""
+
+    queue = "partitioned"
+
+
+class MovingInOneQueue(MovingAmongWorkers):
+    """The same where all that waits is in one queue."""
+
+    queue = "shared"
+
+
+class ComingAndGoing(Moving):
+    """Tasks without state come and go; the output is in the order of the input."""
+
+    def _add(self, builder: tw.TopologyBuilder, degree: int) -> None:
+        builder.add_bolt("chain", Pass(), degree=degree, order=self.order).shuffle("rows")
+
+    @precondition(lambda _self: False)
+    @rule()
+    def reroute(self) -> None:  # type: ignore[override]  # it has no keys
+        """Keys have no tasks here."""
+
+    def _tasks(self) -> list[Any]:
+        return []  # of those with state
+
+    def _check_output(self) -> None:
+        assert [(t.key, t.n) for t in self.seen] == self.rows
+
+    def _check_state(self) -> None:
+        operator = self.built.operator("chain")
+        assert operator.passing is None
+        assert len(operator.tasks) == operator.degree
+
+
+class ComingAndGoingAmongWorkers(ComingAndGoing):
+    """The same where any worker takes any task."""
+
+    assigning = "workers"
+
+
+class ComingAndGoingInPartitions(ComingAndGoingAmongWorkers):
+    """The same where workers have tasks of their own."""
+
+    queue = "partitioned"
+
+
+class ComingAndGoingInOneQueue(ComingAndGoingAmongWorkers):
+    """The same where all that waits is in one queue."""
+
+    queue = "shared"
+
+
+# --- a backlog, when tasks come or go -------------------------------------------------------------
+
+# In one queue nobody overtakes, so those who are told of a change hear of it behind all that waits.
+KEYED = (Moving, MovingUnordered, MovingAmongWorkers, MovingInPartitions)
+STATELESS = (ComingAndGoing, ComingAndGoingAmongWorkers, ComingAndGoingInPartitions)
+
+
+def waiting(moving: Moving) -> dict[int, int]:
+    """Count the rows that wait for each task."""
+    worklist = moving.built.operator("chain").worklist
+    found: Counter[int] = Counter()
+    back = worklist.take_all()
+    for bucket, item in back:
+        rows = 0 if item.block is None else len(item.block)
+        found[bucket] += rows
+        worklist.add(bucket, item, rows)
+    return dict(found)
+
+
+def with_backlog(kind: type[Moving], degree: int, units: int = 60) -> Moving:
+    """Let much wait at an operator."""
+    moving = kind()
+    moving.start(degree=degree)
+    for unit in range(units):
+        moving.arrive([KEYS[(unit + at) % len(KEYS)] for at in range(8)])
+    return moving
+
+
+def changed(moving: Moving, degree: int) -> None:
+    """Change the degree; nobody does more than is needed for that."""
+    operator = moving.built.operator("chain")
+    moving.rescale(degree=degree, budget=1 << 62)
+    while moving.changing.active and operator.degree != degree:
+        moving.advance()
+        for worker in range(len(operator.tasks) if moving.assigning == "executors" else 3):
+            taken = operator.worklist.take(worker, 1)
+            if taken is not None:
+                operator.work(taken, worker)
+                operator.worklist.release(taken.bucket)
+
+
+@pytest.mark.parametrize("kind", STATELESS)
+@pytest.mark.parametrize(("before", "after"), [(1, 4), (2, 4), (3, 4), (4, 2)])
+def test_what_waits_is_shared_out_among_all_tasks_as_they_come_or_go(
+    kind: type[Moving], before: int, after: int
+) -> None:
+    moving = with_backlog(kind, before)
+    changed(moving, after)
+    rows = waiting(moving)
+    assert sum(rows.values()) > 400
+    assert {task for task in rows if rows[task]} == set(range(after))
+    assert max(rows.values()) - min(rows[task] for task in range(after)) <= 8
+    moving.teardown()
+
+
+@pytest.mark.parametrize("kind", STATELESS)
+def test_tasks_without_keys_are_others_before_anybody_has_done_what_it_is_at(
+    kind: type[Moving],
+) -> None:
+    moving = with_backlog(kind, 2)
+    operator = moving.built.operator("chain")
+    moving.rescale(degree=1, budget=1 << 62)
+    moving.advance()
+    assert operator.degree == 1
+    assert waiting(moving)[0] == 480
+    moving.teardown()
+
+
+@pytest.mark.parametrize("kind", KEYED)
+@pytest.mark.parametrize(("before", "after"), [(1, 4), (2, 4), (3, 4), (4, 2)])
+def test_what_waits_for_a_key_goes_where_its_state_goes(
+    kind: type[Moving], before: int, after: int
+) -> None:
+    moving = with_backlog(kind, before)
+    changed(moving, after)
+    worklist, table = moving.built.operator("chain").worklist, moving.built.tables["chain"]
+    back = worklist.take_all()
+    blocks = [(bucket, item.block) for bucket, item in back if item.block is not None]
+    assert sum(len(block) for _, block in blocks) > 300
+    for bucket, block in blocks:
+        assert set(table.places_of(hash_columns([block.batch.column("key")]))) == {bucket}
+    assert {bucket for bucket, _ in blocks} == set(table.places_of(hash_keys(KEYS)))
+    for bucket, item in back:
+        worklist.add(bucket, item, 0 if item.block is None else len(item.block))
+    moving.teardown()
+
+
+def hash_keys(found: Any) -> Any:
+    return np.array([hash_key(key) for key in found], np.uint64)
+
+
+class Ticked(Chain):
+    """Counts the ticks that each key has seen."""
+
+    def process(self, t: Any) -> None:
+        self.state.put(t.key, self.state.get(t.key, 0))
+
+    def process_tick(self) -> None:
+        for key, ticks in list(self.state.items()):
+            self.state.put(key, ticks + 1)
+
+
+class MovingTicked(Moving):
+    """Keys that move while a tick waits for one of the tasks."""
+
+    def _add(self, builder: tw.TopologyBuilder, degree: int) -> None:
+        builder.add_bolt("chain", Ticked(), degree=degree, tick=3600).fields("rows", "key")
+
+
+def test_a_key_sees_a_tick_once_though_it_comes_to_a_task_whose_tick_still_waits() -> None:
+    moving = MovingTicked()
+    moving.start(degree=2)
+    operator, table = moving.built.operator("chain"), moving.built.tables["chain"]
+    places = table.places_of(hash_keys(KEYS)).tolist()
+    first, other = KEYS[places.index(0)], KEYS[places.index(1)]
+    for _ in range(20):
+        moving.arrive([other])
+    moving.arrive([first])
+    for task in range(2):
+        moving.announce("chain", task, "tick")
+    moving._begin(Change(tables={"chain": table.with_keys({first: 1})}))
+    for _ in range(10):  # the other task has done half of what is before its tick by then
+        moving.advance()
+        for task, most in ((0, 100), (1, 1)):
+            taken = operator.worklist.take(task, most)
+            if taken is not None:
+                operator.work(taken, task)
+                operator.worklist.release(task)
+    while len(moving.flights) or moving.changing.active:
+        moving.advance()
+        moving._work(0, 1 << 20)
+    found = {key: ticks for task in operator.tasks for key, ticks in task.context.state.items()}
+    assert found == {first: 1, other: 1}
+
+
 def test_a_unit_is_not_over_while_its_parts_are_still_split_off() -> None:
     """What waits for a lone task is split when others come; a worker may be quick with a part."""
     moving = MovingAmongWorkers()
@@ -286,9 +489,22 @@ def test_a_unit_is_not_over_while_its_parts_are_still_split_off() -> None:
 
 
 enough = settings(max_examples=150, stateful_step_count=40, deadline=None)
+some = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestMoving = Moving.TestCase
 TestMoving.settings = enough
 TestMovingUnordered = MovingUnordered.TestCase
 TestMovingUnordered.settings = enough
 TestMovingAmongWorkers = MovingAmongWorkers.TestCase
 TestMovingAmongWorkers.settings = enough
+TestMovingInPartitions = MovingInPartitions.TestCase
+TestMovingInPartitions.settings = some
+TestMovingInOneQueue = MovingInOneQueue.TestCase
+TestMovingInOneQueue.settings = some
+TestComingAndGoing = ComingAndGoing.TestCase
+TestComingAndGoing.settings = enough
+TestComingAndGoingAmongWorkers = ComingAndGoingAmongWorkers.TestCase
+TestComingAndGoingAmongWorkers.settings = some
+TestComingAndGoingInPartitions = ComingAndGoingInPartitions.TestCase
+TestComingAndGoingInPartitions.settings = some
+TestComingAndGoingInOneQueue = ComingAndGoingInOneQueue.TestCase
+TestComingAndGoingInOneQueue.settings = some

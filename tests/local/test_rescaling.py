@@ -21,6 +21,7 @@ from thalweg.execution import Run
 from thalweg.runtimes.local.building import build
 from thalweg.runtimes.local.executors import Executors
 from thalweg.runtimes.local.flights import Flights
+from thalweg.runtimes.local.holding import Holding
 from thalweg.runtimes.local.links import Wiring
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.rescaling import check_degree
@@ -29,14 +30,21 @@ from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.local.waiting import Blocking
 from thalweg.runtimes.local.worklists import PartitionedWorklist
 
+#: Twice what the window and the blocks of a run allow.
+_UNDER_WAY = 400
+
 
 class Changes:
-    """Asks for one degree after the other, each when the last one is there; then ends a source."""
+    """Asks for one degree after the other, then ends a source.
+
+    Each is asked for when the last one is there, and has been for more tuples than can be under
+    way: so all tasks have had some.
+    """
 
     def __init__(self, component: str, degrees: list[int]) -> None:
         self.steering, self.events = tw.Steering(), list[Event]()
         self._component, self._degrees = component, degrees
-        self._asked = 0
+        self._asked, self._since = 0, _UNDER_WAY
         self.given: list[int] = []
         self.threads: set[str] = set()
 
@@ -53,9 +61,10 @@ class Changes:
     def numbers(self) -> Iterator[int]:
         """Give numbers until all has been done."""
         while len(self.reports) < len(self._degrees):
-            if self._asked == len(self.reports):
+            self._since += self._asked == len(self.reports)
+            if self._since > _UNDER_WAY:
                 self.steering.rebalance(self._component, self._degrees[self._asked])
-                self._asked += 1
+                self._asked, self._since = self._asked + 1, 0
             self.given.append(len(self.given) ** 2 % 41)
             yield self.given[-1]
         for number in range(200):
@@ -90,6 +99,20 @@ def test_a_keyed_component_has_other_degrees_and_the_same_result(way: dict[str, 
     assert {t.task for t in seen[-41:]} == {0, 1, 2}
     assert changes.reports[0].report["keys"] > 0
     assert "'count' has 5 tasks in place of 2" in changes.reports[1].text
+
+
+def test_it_is_told_which_keys_have_another_place() -> None:
+    """Without anybody who counts keys, their names are those that state has."""
+    changes = Changes("count", [3, 1])
+    changes.run(counting(changes, [], degree=2))
+    for report, places in zip(changes.reports, (3, 1), strict=True):
+        told = report.difference
+        assert told is not None
+        # Keys that came after it was planned have moved as well.
+        assert 0 < told.keys == len(told.moves) <= report.report["keys"]
+        assert {move.component for move in told.moves} == {"count"}
+        assert {int(move.key) for move in told.moves} <= set(changes.given)
+        assert all(move.before != move.after < places for move in told.moves)
 
 
 def test_executors_come_and_go_with_their_tasks() -> None:
@@ -282,6 +305,46 @@ def test_a_source_that_gives_more_than_there_is_room_for_is_counted_right(
     assert [(t.key, t.count) for t in seen] == running(given)
 
 
+class Stuck(Bolt):
+    """Waits with its first tuple until the degree has changed; says which task had each."""
+
+    outputs = {"n": int, "task": int}
+    changed = threading.Event()
+
+    def process(self, t: Any) -> None:
+        """Wait."""
+        self.changed.wait()
+        self.emit(t.n, self.context.task)
+
+
+@pytest.mark.parametrize("before", [1, 2])
+def test_a_backlog_is_shared_out_while_old_tasks_are_stuck(before: int) -> None:
+    """The change is over before the old tasks have done what they are at."""
+    Stuck.changed = threading.Event()
+    seen, steering, given = list[Any](), tw.Steering(), range(4000)
+
+    def numbers() -> Iterator[int]:
+        for n in given:
+            if n == 3600:  # so many may be under way
+                steering.rebalance("stuck", 5)
+            yield n
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Reconfigured):
+            Stuck.changed.set()
+
+    builder = tw.TopologyBuilder("stuck")
+    builder.add_spout("numbers", tw.items(numbers), fields={"n": int})
+    builder.add_bolt("stuck", Stuck(), degree=before).shuffle("numbers")
+    builder.add_bolt("out", tw.collect(seen)).global_("stuck")
+    local = Local(assigning="executors", block_rows=20, most_block_rows=20, window=1000)
+    builder.build().run(on=local, steering=steering, listen=listen)
+    assert [t.n for t in seen] == list(given)
+    tasks = Counter(t.task for t in seen)
+    assert set(tasks) == set(range(5))
+    assert max(tasks.values()) < 1.2 * min(tasks.values()), tasks
+
+
 class Blind(PartitionedWorklist[str]):
     """Has nothing for whoever looks at first, as when it is being resized."""
 
@@ -307,6 +370,7 @@ def test_an_executor_that_looks_while_its_queue_is_resized_looks_again() -> None
     operator: Any = SimpleNamespace(worklist=worklist, work=work, index=0, tasks=[None])
     operator.component, operator.blocked = SimpleNamespace(name="one"), False
     operator.look = lambda took, worked: None
+    operator.holding = Holding(lambda: 1)
     operator.counters = [SimpleNamespace(cpu=0.0)]
     meter: Any = SimpleNamespace(record=lambda *seen: None, rows_within=lambda *asked: 10)
     executors = Executors([operator], meter, Blocking(), Settings().crew())
@@ -314,10 +378,10 @@ def test_an_executor_that_looks_while_its_queue_is_resized_looks_again() -> None
     executors.start()
     worklist.add(0, "item", 1)
     executors.woken(operator)
-    assert worklist.looked.wait(30)
+    assert worklist.looked.wait(60)
     worklist.blind = False
     assert Operator.resize(operator, 1, 1)
-    assert done.wait(30)
+    assert done.wait(60)
     executors.close()
 
 

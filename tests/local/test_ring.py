@@ -147,6 +147,24 @@ def test_sending_may_bring_the_next_unit() -> None:
     assert sent == [0, 1, 2, 3, 4, 5]
 
 
+@both_kinds
+def test_a_buffer_knows_how_long_units_have_waited_for_earlier_ones(kind: Kind) -> None:
+    buffer, _ = collecting(kind, 8)
+    clock = [100.0]
+    buffer.now = lambda: clock[0]
+    assert buffer.waited == (0, 0.0, 0, 0.0)
+    buffer.offer(2, "c")
+    clock[0] = 103.0
+    buffer.offer(1, "b")
+    buffer.offer(3, None)  # nothing is in it that could wait
+    clock[0] = 104.0
+    assert buffer.waited == (0, 0.0, 2, 4.0)
+    buffer.offer(0, "a")
+    assert buffer.waited == (2, 5.0, 0, 0.0)
+    buffer.offer(4, "in its turn")
+    assert buffer.waited == (2, 5.0, 0, 0.0)
+
+
 @st.composite
 def units(draw: st.DrawFn) -> tuple[int, list[Unit]]:
     """A size, and units that cover the first numbers without a gap, in any order."""

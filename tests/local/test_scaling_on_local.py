@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,12 +10,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from keyed_counting import Counting, every_way, running
 
 import thalweg as tw
 from thalweg.components import Bolt, Kind
 from thalweg.control.scaling.history import History
+from thalweg.control.scaling.ours import Thalweg
 from thalweg.control.scaling.settings import Scaling
 from thalweg.control.scaling.values import Decision, Timing, View
 from thalweg.control.settings import LocalitySettings
@@ -140,6 +143,66 @@ def test_what_cannot_be_split_is_refused_with_the_reason() -> None:
     assert text.startswith("script: out 1 stays because as written; degree in component 'out'")
 
 
+class Passed(Bolt):
+    """Takes what comes."""
+
+    outputs = {"key": int}
+
+    def process(self, t: Any) -> None:
+        """Pass on."""
+        self.emit(t.key)
+
+
+def test_where_slots_are_scarce_the_more_valuable_component_gets_its_tasks() -> None:
+    followed = Followed(1)
+    builder = tw.TopologyBuilder("scarce")
+    builder.add_spout("keys", tw.items(followed.numbers), fields={"key": int})
+    builder.add_bolt("chart", Passed(), degree=1).shuffle("keys")
+    builder.add_bolt("bill", Passed(), degree=1, priority=2).shuffle("keys")
+    wants = Script(({"chart": 4, "bill": 4},))
+    scaling = Scaling(wants, slots=7)  # one of them for the source
+    result = followed.run(builder.build(), scaling, assigning="executors")
+    found = {name: result.metrics.component(name) for name in ("bill", "chart")}
+    assert [each.degree for each in found.values()] == [4, 2]
+    assert {each.received for each in found.values()} == {len(followed.given)}
+    first = next(event.text for event in followed.told(Decided) if event.text)
+    assert "bill 1 -> 4 because as written" in first
+    lacks = "2 of 4 tasks, because slots are scarce: 50 % of its work cannot be done"
+    assert f"chart 1 -> 2 because as written; {lacks}" in first
+
+
+def test_what_lacks_slots_is_told_as_long_as_it_does() -> None:
+    followed = Followed(0, looks=5)
+    builder = tw.TopologyBuilder("scarce")
+    builder.add_spout("keys", tw.items(followed.numbers), fields={"key": int})
+    builder.add_bolt("chart", Passed(), degree=1).shuffle("keys")
+    scaling = Scaling(Script(({"chart": 4},)), slots=2)
+    followed.run(builder.build(), scaling, assigning="executors")
+    (text,) = {event.text for event in followed.told(Decided)}
+    assert "chart 1 stays because as written; 1 of 4 tasks, because slots are scarce" in text
+
+
+def test_a_run_goes_by_the_latency_bound_and_the_profile_of_its_topology(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used: list[tuple[str, float | None]] = []
+
+    def decide(policy: Thalweg, _view: View) -> tuple[Decision, ...]:
+        used.append((policy.profile, policy.bound))
+        return ()
+
+    monkeypatch.setattr(Thalweg, "decide", decide)
+    flow = tw.Flow("asked", quality=tw.Quality(latency="2 s", profile="economy"))
+
+    def numbers() -> Iterator[int]:
+        while not used:
+            yield 1
+
+    flow.source("numbers", tw.items(numbers), fields={"n": int}).sink("out", tw.collect([]))
+    flow.run(on=Local(scaling=Scaling(speed=200)))
+    assert set(used) == {("economy", 2.0)}
+
+
 def test_samples_and_decisions_are_kept_and_a_later_run_goes_on_with_them(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     for degrees in (2,), (2, 5):
@@ -196,7 +259,8 @@ def test_keys_that_occur_together_move_once_with_the_degrees() -> None:
     scaling = Script(({"a": 4, "b": 4},), after=1.0)
     followed.run(builder.build(), scaling, locality=learning)
     (told,) = followed.told(Reconfigured)
-    assert "'a' has 4 tasks, not 2, 'b' has 4 tasks, not 2" in told.text
+    assert "'a' from 2 to 4 tasks: " in told.text
+    assert "; 'b' from 2 to 4 tasks: " in told.text
     assert followed.told(Noticed) == []
     last = [(t.first, t.second) for t in seen[-300:]]
     assert {first for first, _ in last} == {0, 1, 2, 3}
@@ -257,6 +321,129 @@ def test_a_task_that_is_new_has_begun_at_nothing() -> None:
     assert (sample.busy, sample.latency_mean, sample.latency_max) == (4.0, 0.2, 0.3)
 
 
+@dataclass(eq=False)
+class Task:
+    """A task of a source."""
+
+    body: Any
+    finished: bool
+
+    @staticmethod
+    def call(function: Any) -> Any:
+        """Call something of the source."""
+        return function()
+
+
+def source_of(body: Any, **more: Any) -> tuple[Any, Any]:
+    """Make a built topology of one source, and what notes how long it is held back."""
+    task = Task(body, more.get("finished", False))
+    holding = SimpleNamespace(held=0.0)
+    holding.seconds = lambda: holding.held
+    built: Any = SimpleNamespace(
+        spouts={"rows": [task]},
+        sources={"rows": {"default": [SimpleNamespace(arrived=0)]}},
+        counters={"rows": [Counts("rows", 1)]},
+        holdings={"rows": holding},
+        operators=[],
+        overflows={task: SimpleNamespace(rows=7)} if more else {},
+    )
+    return built, holding
+
+
+@pytest.mark.parametrize(
+    ("body", "more", "pending", "held"),
+    [
+        (SimpleNamespace(), {}, 0, 0.6),  # it cannot say
+        (SimpleNamespace(backlog=lambda: None), {}, 0, 0.6),
+        (SimpleNamespace(backlog=lambda: 40), {}, 40, 0.6),
+        (SimpleNamespace(backlog=lambda: 0), {}, 0, 0.0),  # it was held back from nothing
+        (SimpleNamespace(backlog=lambda: 3), {"queued": True}, 10, 0.6),
+        (SimpleNamespace(), {"finished": True, "queued": True}, 7, 0.6),
+    ],
+)
+def test_a_source_says_what_it_has_left_and_how_long_it_was_held_back(
+    body: Any, more: dict[str, Any], pending: int, held: float
+) -> None:
+    built, holding = source_of(body, **more)
+    sampling = Sampling(built, period=10.0)
+    sampling.take(100.0)
+    holding.held = 6.0
+    (sample,) = sampling.take(110.0)
+    assert (sample.pending, sample.held) == (pending, held)
+
+
+class Slowly(Bolt):
+    """Takes a while for each tuple."""
+
+    outputs = {"n": int}
+
+    def process(self, t: Any) -> None:
+        """Wait."""
+        self.context.clock.sleep(0.002)
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.usefixtures("all_samples_count")
+def test_a_source_that_full_queues_hold_back_makes_degrees_rise(told: bool) -> None:
+    """All that may wait is done soon, and no more comes than the tasks can do."""
+    risen, reasons = threading.Event(), list[str]()
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Decided) and event.degrees["slowly"][1] > 1:
+            reasons.append(event.text)
+            risen.set()
+
+    class Much(tw.BlockSpout):
+        outputs = {"n": int}
+
+        def next_block(self, limit: int) -> Any:
+            if risen.is_set():
+                self.finish()
+            return pa.record_batch({"n": pa.array(range(limit), pa.int64())})
+
+        def backlog(self) -> int | None:
+            return 100_000 if told else None
+
+    builder = tw.TopologyBuilder("held")
+    builder.add_spout("much", Much())
+    builder.add_bolt("slowly", Slowly(), degree=1).shuffle("much")
+    small = {"block_rows": 10, "most_block_rows": 10, "queue_rows": 40}
+    local = Local(assigning="executors", scaling=Scaling("thalweg", most=4, speed=50), **small)
+    builder.build().run(on=local, listen=listen)
+    assert "full queues held sources back" in reasons[0]
+
+
+@pytest.mark.parametrize(("scaling", "most"), [(None, 5000), ("static", 100)])
+def test_a_source_is_asked_for_no_more_than_can_be_counted_soon(scaling: Any, most: int) -> None:
+    """As long as nobody knows what a tuple takes, that is one block."""
+    limits, done = list[int](), threading.Event()
+
+    class Noting(tw.BlockSpout):
+        outputs = {"n": int}
+
+        def next_block(self, limit: int) -> Any:
+            limits.append(limit)
+            if sum(limits) > 5000:
+                done.set()
+                self.finish()
+            return pa.record_batch({"n": pa.array(range(limit), pa.int64())})
+
+    class Waiting(Bolt):
+        outputs = {"n": int}
+
+        def process(self, t: Any) -> None:
+            """Wait until the source has said everything."""
+            done.wait()
+
+    builder = tw.TopologyBuilder("asked")
+    builder.add_spout("numbers", Noting())
+    builder.add_bolt("waiting", Waiting(), degree=1).shuffle("numbers")
+    local = Local(assigning="executors", scaling=scaling, block_rows=100, most_block_rows=5000)
+    builder.build().run(on=local)
+    assert max(limits) <= most
+    assert scaling is not None or max(limits) > 100
+
+
 # --- settings -------------------------------------------------------------------------------------
 
 
@@ -274,7 +461,15 @@ def test_what_is_no_policy_is_refused(scaling: Any, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"speed": 0.0}, {"most": 0}, {"most": {"count": 0}}, {"loss": 1.0}, {"loss": -0.1}]
+    "given",
+    [
+        {"speed": 0.0},
+        {"most": 0},
+        {"most": {"count": 0}},
+        {"loss": 1.0},
+        {"loss": -0.1},
+        {"slots": 0},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(tw.UsageError, match="scaling"):

@@ -21,7 +21,10 @@ from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.local.shedding import Shedder
 from thalweg.runtimes.outputs import Emission
 
-POLICY = Static(Timing(0.4, 0.1, 0.0))
+pytestmark = pytest.mark.usefixtures("all_samples_count")
+
+#: One sample is enough to decide: of several in a row one would be late on a busy machine.
+POLICY = Static(Timing(0.4, 0.4, 0.0))
 
 
 class Slow(Bolt):
@@ -154,6 +157,9 @@ def test_a_window_goes_as_a_whole_whatever_the_share_becomes(
         ({"by": "window"}, "quality window: expected a duration with by='window'"),
         ({"window": 3}, "quality window: expected a duration with by='window'"),
         ({"by": "window", "window": "soon"}, "duration: expected seconds above 0"),
+        ({"latency": "soon"}, "duration: expected seconds above 0"),
+        ({"latency": 0}, "duration: expected seconds above 0"),
+        ({"profile": "cheap"}, "quality profile: expected one of"),
     ],
 )
 def test_a_quality_that_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:

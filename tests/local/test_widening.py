@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from meeting import Meeting
 
 import thalweg as tw
 from thalweg.components import Bolt, Kind
@@ -27,15 +28,13 @@ class Asks(Bolt):
     outputs = {"k": int, "count": int}
     table = "counts"
     split = threading.Event()
-    met = threading.Event()
-    together = threading.Barrier(4)
+    meeting = Meeting(4)
 
     def process(self, t: Any) -> None:
         if not self.split.is_set():
             time.sleep(0.001)  # what makes it known as one that waits
-        elif not self.met.is_set():
-            self.together.wait(timeout=60)
-            self.met.set()
+        elif not self.meeting.is_over:
+            self.meeting.attend()
         count = self.state.get(t.k, 0) + 1
         self.state.put(t.k, count)
         self.emit(t.k, count)
@@ -62,7 +61,7 @@ def test_many_workers_wait_in_it_and_the_output_is_the_same() -> None:
     keys: list[int] = []
 
     def until_they_have_met() -> Iterator[int]:
-        while not Asks.met.is_set():
+        while not Asks.meeting.is_over:
             keys.append(len(keys) ** 2 % 97)
             yield keys[-1]
 

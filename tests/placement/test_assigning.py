@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thalweg.errors import UsageError
 from thalweg.placement.greedy import STRATEGIES, place
+from thalweg.placement.relocating import (
+    emptied,
+    fullest_link,
+    moved,
+    nearer,
+    overload,
+    relieved,
+)
 from thalweg.placement.values import Demand, Machine, Need, Placement, Task, Traffic, Unit
 
 NAMES = ("a", "b", "c")
@@ -109,3 +119,28 @@ def test_nonsense_is_refused():
         place(demand, [Machine("m0")], kept={Task("a", 0): Unit(7, 0)})
     with pytest.raises(UsageError, match="one of"):
         place(demand, [Machine("m0")], "best")
+
+
+@given(demand=demands(), machines=MACHINES, idle=st.permutations(range(6)))
+def test_whoever_moves_finds_a_unit_of_its_own_and_nothing_becomes_worse(demand, machines, idle):
+    narrow = [replace(machine, bandwidth=100.0) for machine in machines]
+    before = place(demand, narrow, "equal")
+    if before.refused:
+        return
+    near = nearer(before, demand, narrow, {"a", "b"})
+    easier = relieved(before, demand, narrow, "resource")
+    fewer = emptied(before, demand, narrow, "resource", [m for m in idle if m < len(narrow)])
+    for after in (near, easier, fewer):
+        check(after, demand, narrow)
+        assert not after.refused
+        assert overload(after, demand.needs) <= overload(before, demand.needs) + 1e-9
+        for task in moved(before, after):
+            assert after.units[task] not in {
+                before.units[other]
+                for other in demand.tasks
+                if other.component == task.component and other not in moved(before, after)
+            }
+    assert fullest_link(near, CHAIN, narrow) <= fullest_link(before, CHAIN, narrow)
+    assert fewer.machines <= before.machines
+    if easier != before:
+        assert overload(easier, demand.needs) < overload(before, demand.needs)

@@ -28,20 +28,21 @@ class AckerMachine(RuleBasedStateMachine):
         self.acker = Acker(timeout)
         self.timeout = timeout
         self.now = 0
-        #: Model: deadline of each open root, those that failed, and deliveries under way (each
-        #: the tuple of roots it stems from; a root that has ended stays in them).
+        #: Model: deadline of each root of which something is under way, those of them that have
+        #: failed, and deliveries under way (each the tuple of roots it stems from; a root that
+        #: nothing is known of any more stays in them).
         self.deadline: dict[int, int] = {}
         self.failed: set[int] = set()
         self.under_way: list[tuple[int, ...]] = []
         self.ended: list[int] = []
 
-    def end(self, roots: list[int]) -> list[Completed]:
-        """Say what the acker must report when these roots end."""
-        reported = [Completed(root, root not in self.failed) for root in roots]
+    def end(self, roots: list[int], ok: bool) -> list[Completed]:
+        """Say what the acker must report when these are over: what has failed was reported."""
+        reported = [Completed(root, ok) for root in roots if root not in self.failed]
+        self.ended += [end.root for end in reported]
         for root in roots:
             del self.deadline[root]
             self.failed.discard(root)
-            self.ended.append(root)
         return reported
 
     def held(self, root: int) -> int:
@@ -77,30 +78,40 @@ class AckerMachine(RuleBasedStateMachine):
         self.under_way = [row for i, row in enumerate(self.under_way) if i not in chosen]
         touched = dict.fromkeys(root for row in rows for root in row if root in self.deadline)
         complete = [root for root in touched if not self.held(root)]
-        assert Counter(self.acker.release(rows)) == Counter(self.end(complete))
+        assert Counter(self.acker.release(rows)) == Counter(self.end(complete, ok=True))
 
     @rule(rows=st.lists(st.lists(roots, max_size=3), max_size=3))
     def fail(self, rows: list[list[int]]) -> None:
-        self.acker.fail([tuple(row) for row in rows])
-        self.failed |= {root for row in rows for root in row if root in self.deadline}
+        """Let roots fail: this is told at once, and once, whatever else stems from them."""
+        fresh = {root for row in rows for root in row if root in self.deadline} - self.failed
+        found = self.acker.fail([tuple(row) for row in rows])
+        assert Counter(found) == Counter(Completed(root, False) for root in fresh)
+        self.failed |= fresh
+        self.ended += fresh
 
     @rule(root=roots)
     def settle(self, root: int) -> None:
         nobody_reads = root in self.deadline and not self.held(root)
-        assert self.acker.settle(root) == (self.end([root]) if nobody_reads else [])
+        assert self.acker.settle(root) == (self.end([root], ok=True) if nobody_reads else [])
 
     @rule(seconds=st.integers(0, 9))
     def let_time_pass(self, seconds: int) -> None:
         self.now += seconds
-        late = [root for root, deadline in self.deadline.items() if deadline <= self.now]
-        self.failed |= set(late)
-        assert Counter(self.acker.expire(self.now)) == Counter(self.end(late))
+        self.expire(self.now)
+
+    def expire(self, now: float) -> None:
+        """Name what is late, also what has failed, for bolts may keep something of it."""
+        late = [root for root, deadline in self.deadline.items() if deadline <= now]
+        named, ended = self.acker.expire(now)
+        assert named == late
+        assert ended == self.end(late, ok=False)
 
     @invariant()
     def agrees_with_the_model(self) -> None:
         if hasattr(self, "acker"):
             self.acker.validate()
-            assert len(self.acker) == len(self.deadline)
+            assert len(self.acker) == len(self.deadline.keys() - self.failed)
+            assert self.acker.counts == bool(self.deadline)
             assert len(set(self.ended)) == len(self.ended), "a root ended twice"
 
     def teardown(self) -> None:
@@ -109,11 +120,10 @@ class AckerMachine(RuleBasedStateMachine):
             return
         rows, self.under_way = self.under_way, []
         touched = dict.fromkeys(root for row in rows for root in row if root in self.deadline)
-        assert Counter(self.acker.release(rows)) == Counter(self.end(list(touched)))
-        assert Counter(self.acker.expire(float("inf"))) == Counter(
-            Completed(root, False) for root in self.deadline
-        )
+        assert Counter(self.acker.release(rows)) == Counter(self.end(list(touched), ok=True))
+        self.expire(float("inf"))
         assert len(self.acker) == 0
+        assert not self.acker.counts
 
 
 TestAcker = AckerMachine.TestCase

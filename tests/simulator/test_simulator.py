@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thalweg.connectors.profiles import constant, steps
+from thalweg.control.scaling.autoscale import Autoscale
+from thalweg.control.scaling.ours import Thalweg
 from thalweg.control.scaling.static import Static
 from thalweg.control.scaling.values import Decision, Timing
 from thalweg.errors import UsageError
@@ -245,6 +247,115 @@ def test_what_has_no_unit_is_refused_with_the_reason():
     first, second = outcome.applied
     assert (first.decision.degree, first.refused) == (3, "")
     assert "each of the 3 units has a task of 'work' already" in second.refused
+
+
+def windowed(seconds: float) -> Staged:
+    """A stage with a window of 30 s, and one behind it."""
+    stages = (
+        Stage("sums", (Reads("source"),), (0.001,), window=30.0),
+        Stage("store", (Reads("sums"),), (seconds,)),
+    )
+    return Staged("windowed", stages)
+
+
+def test_a_stage_with_a_window_sends_when_it_ends_and_holds_nothing_that_is_pending():
+    watching = Watching(seen=([],))
+    outcome = QUIET.run(windowed(0.001), constant(10, "2 minutes"), Law(), watching)
+    history = watching.seen[0][-1].history
+    arrived = {sample.time: sample.received for sample in history["store"]}
+    bursts = {time: n for time, n in arrived.items() if n}
+    assert list(bursts) == [40.0, 70.0, 100.0]  # of the periods behind the ends at 30, 60 and 90
+    assert sum(bursts.values()) == pytest.approx(900, rel=0.1)
+    assert all(sample.pending <= 1 for sample in history["sums"])
+    assert 10 < outcome.latency_mean < 20  # half of a window
+    assert outcome.emitted == outcome.in_time + outcome.pending
+
+
+def test_delta_is_longer_than_the_window_of_a_stage():
+    seen: tuple[list, ...] = ([],)
+    watching = replace(Watching(seen=seen), timing=Timing(30.0, 10.0, 30.0))
+    QUIET.run(windowed(0.001), constant(10, "1 minute"), Law(), watching)
+    assert {view.delta for view in seen[0]} == {40.0}
+
+
+def test_what_waits_behind_a_window_until_the_next_burst_is_no_backlog():
+    """A burst of 300 tuples takes 24 s, and the next one comes after 30."""
+    outcome = QUIET.run(windowed(0.08), constant(10, "10 minutes"), Law(), Thalweg())
+    assert {moment.degrees["store"] for moment in outcome.course} == {1}
+
+
+def competing(valuable: float, *, memory: float = 0.0) -> Staged:
+    """Two stages that need five to six tasks each at 60 tuples per second."""
+    stages = (
+        Stage("chart", (Reads("source"),), (0.08,), Need(0.1, memory)),
+        Stage("bill", (Reads("source"),), (0.08,), Need(0.1, memory), priority=valuable),
+    )
+    return Staged("competing", stages)
+
+
+def test_where_there_are_too_few_units_the_more_valuable_stage_gets_its_tasks():
+    """With an equal priority both fall behind."""
+    world = replace(QUIET, bursty=False, slots="units")  # eight of them
+    profile = steps([(5, "5 minutes"), (60, "20 minutes")])
+    outcome = world.run(competing(2.0), profile, Law(), Autoscale())
+    last = outcome.course[-1].degrees
+    assert last["bill"] >= 5
+    assert sum(last.values()) == 8
+    assert outcome.queued["bill"] < 0.1 * outcome.queued["chart"]
+    reasons = [each.decision.reason for each in outcome.applied if "scarce" in each.decision.reason]
+    assert reasons
+    assert all(m.degrees["chart"] + m.degrees["bill"] <= 8 for m in outcome.course)
+    equal = world.run(competing(1.0), profile, Law(), Autoscale())
+    assert equal.course[-1].degrees == {"chart": 4, "bill": 4}
+
+
+def test_a_number_of_slots_bounds_the_tasks_of_all_stages():
+    policy = Timetable({30.0: {"chart": 4, "bill": 4}})
+    world = replace(QUIET, slots=5)
+    outcome = world.run(competing(2.0), constant(10, "1 minute"), Law(), policy)
+    assert outcome.course[-1].degrees == {"chart": 1, "bill": 4}
+    (lacks,) = [each.refused for each in outcome.applied if each.refused]
+    assert "1 of 4 tasks, because slots are scarce" in lacks
+
+
+def test_where_memory_is_scarce_the_more_valuable_stage_is_placed_first():
+    policy = Timetable({30.0: {"chart": 4, "bill": 4}})
+    topology = competing(2.0, memory=800.0)  # of 4096
+    outcome = QUIET.run(topology, constant(10, "1 minute"), Law(), policy)
+    assert outcome.course[-1].degrees == {"chart": 1, "bill": 4}
+
+
+@pytest.mark.parametrize(("learns", "degree"), [(False, 1), (True, 4)])
+def test_tasks_are_placed_by_the_memory_that_they_use_once_that_is_learnt(learns, degree):
+    """One task of 3000 MB fits a machine of 4096, and four that use 500 do."""
+    stage = Stage("work", (Reads("source"),), (0.01,), Need(0.1, 3000.0), uses=Need(0.1, 500.0))
+    policy = Timetable({400.0: {"work": 4}})
+    world = replace(QUIET, learns=learns)
+    outcome = world.run(Staged("one", (stage,)), constant(10, "10 minutes"), Law(), policy)
+    assert outcome.course[-1].degrees == {"work": degree}
+
+
+def test_policies_see_the_cores_that_tasks_use_where_they_are_learnt():
+    stage = Stage("work", (Reads("source"),), (0.05,), Need(0.2), uses=Need(0.8))
+    topology, found = Staged("one", (stage,)), {}
+    for learns in (False, True):
+        seen: tuple[list, ...] = ([],)
+        world = replace(QUIET, learns=learns, bursty=False)
+        world.run(topology, constant(10, "10 minutes"), Law(), Watching(seen=seen))
+        found[learns] = seen[0][-1].node("work").reserved
+    assert found[False] == 0.2
+    assert found[True] == pytest.approx(0.4, rel=0.05)  # half of the time, 0.8 of a core
+
+
+def test_tasks_that_use_more_than_they_reserve_slow_each_other():
+    """Two stages on one core that use 0.8 of it, whatever they have reserved."""
+    stages = [
+        Stage(name, (Reads(reads),), (0.01,), Need(0.1), uses=Need(0.8))
+        for name, reads in (("a", "source"), ("b", "a"))
+    ]
+    crowded = replace(QUIET, machines=(Machine("m0", cores=1),))
+    outcome = crowded.run(Staged("two", tuple(stages)), constant(90, "10 minutes"), Law(), Static())
+    assert sum(m.done for m in outcome.course) == pytest.approx(600 / 0.016, rel=0.05)
 
 
 def test_late_tuples_can_be_skipped():

@@ -170,9 +170,12 @@ def send_to_all(payload: bytes, _place: int, payloads: Iterable[bytes]) -> Itera
 def files_with(token: bytes) -> list[Path]:
     """Find files of Spark's block managers that hold these bytes."""
     found = []
-    for path in Path(tempfile.gettempdir()).glob("blockmgr-*/*/shuffle_*"):
-        with contextlib.suppress(FileNotFoundError):  # of a session that is cleaning up
-            found += [path] if token in path.read_bytes() else []
+    for folder in Path(tempfile.gettempdir()).glob("blockmgr-*"):
+        # Other sessions clean up meanwhile: os.walk passes over folders that are gone.
+        for within, _, names in os.walk(folder):
+            for path in (Path(within, name) for name in names if name.startswith("shuffle_")):
+                with contextlib.suppress(FileNotFoundError):
+                    found += [path] if token in path.read_bytes() else []
     return found
 
 

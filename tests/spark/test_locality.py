@@ -86,6 +86,15 @@ def test_keys_that_occur_together_come_to_one_place_by_themselves(tmp_path: Path
     assert report["predicted"]["locality"] > 0.8
     assert report["after"]["locality"] > 0.8
     assert "locality" in listener.reports[0].text
+    # Which keys have another place is told too, those that occur most often first.
+    told = listener.reports[0].difference
+    assert told is not None
+    assert told.keys == len(told.moves) > KEYS / 2
+    assert {move.component for move in told.moves} <= {"by_customer", "by_item"}
+    assert all(move.before != move.after for move in told.moves)
+    assert [move.count for move in told.moves] == sorted(m.count for m in told.moves)[::-1]
+    known = {key for row in BOUGHT for key in row[:2]}
+    assert {move.key for move in told.moves if not move.key.startswith("0x")} <= known
 
 
 def test_a_run_can_be_asked_to_decide_now(tmp_path: Path) -> None:

@@ -215,3 +215,36 @@ def test_state_that_cannot_move_is_no_state_to_scale(tmp_path: Path) -> None:
     on = tw.Spark(spark_session(), places=2, state=str(tmp_path), scaling="thalweg")
     with pytest.raises(StateError, match="'seen': expected as many places and tasks as before"):
         builder.build().run(on=on)
+
+
+def test_another_policy_takes_over_between_two_batches(tmp_path: Path) -> None:
+    listener, steering = Listener(), tw.Steering()
+
+    def listen(event: Event) -> None:
+        listener(event)
+        if isinstance(event, Decided) and len(listener.decided) == 1:
+            steering.set_policy("none", by="a test")
+            steering.rebalance("counts", 3)
+            steering.reroute()
+            steering.set_policy("static", by="a test")
+
+    on = tw.Spark(
+        spark_session(),
+        places=2,
+        state=str(tmp_path),
+        clock=listener.clock,
+        pump=PumpSettings(rows=20, block_rows=20),
+        scaling=tw.Scaling(Scripted(), most=4),
+    )
+    check(chaining(WORDS).run(on=on, steering=steering, listen=listen))
+    (change,) = (event for event in listener.decided if event.replaces is not None)
+    assert change.text == "policy static leads in place of scripted, as asked by a test"
+    later = listener.decided[listener.decided.index(change) + 1 :]
+    assert {event.policy for event in later} == {"static"}
+    places = {event.degrees["counts"] for event in later}
+    assert len(places) == 1, places
+    told = [text for text in listener.notices if "spreading state" not in text]
+    unknown, other, learns = told
+    assert "nothing changes: scaling policy: expected one of" in unknown
+    assert "expected the local runtime" in other
+    assert "does not learn which keys belong together" in learns

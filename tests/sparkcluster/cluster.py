@@ -140,9 +140,12 @@ class Cluster:
         """Take the link of a host down; it comes up again after some seconds."""
         self._do("cut", host, str(seconds))
 
-    def slow(self, host: str, rate: str) -> None:
-        """Give the link of a host another rate, such as ``2mbit``, until it is started again."""
-        self._do("slow", host, rate)
+    def slow(self, host: str, rate: str, *, towards: bool = False) -> None:
+        """Give the link of a host another rate, such as ``2mbit``, until it is started again.
+
+        Both ways, or only towards the host.
+        """
+        self._do("slow", host, rate, *(["--towards"] if towards else []))
 
     def down(self) -> None:
         """Remove everything, as it also happens at the end."""

@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("seconds", type=float, metavar="SECONDS")
         if name == "slow":
             command.add_argument("rate", type=_rate, metavar="RATE", help="2mbit, 500kbit ...")
+            command.add_argument("--towards", action="store_true", help="not away from the host")
         command.set_defaults(do=do)
     return parser
 
@@ -212,7 +213,7 @@ def _cut(net: Net, options: argparse.Namespace) -> None:
 
 def _slow(net: Net, options: argparse.Namespace) -> None:
     number, first = _running(net, options.host)
-    machine.slow_link(net, number, first, options.rate)
+    machine.slow_link(net, number, first, options.rate, options.towards)
 
 
 def _known(settings: Settings, host: str) -> int:

@@ -25,7 +25,7 @@ HOST_SCRIPT = Path(__file__).with_name("host.sh")
 #: Its value in the environment of a host's processes is ``ID/NUMBER``.
 MARK = "THALWEG_CLUSTER_HOST"
 #: Seconds for anything that is waited for: far more than it takes on a busy machine.
-PATIENCE = 90.0
+PATIENCE = 300.0
 TOOLS = ("ip", "tc", "unshare", "nsenter", "mount", "hostname", "java")
 _NAMESPACES = ("--net", "--mount", "--uts", "--pid", "--mount-proc")
 _PRIVATE = ("unshare", *_NAMESPACES, "--fork", "--kill-child", "--")
@@ -270,11 +270,11 @@ def cut_link(net: Net, number: int, pid: int, seconds: float) -> None:
     )
 
 
-def slow_link(net: Net, number: int, pid: int, rate: str) -> None:
-    """Change the rate of a link, both ways."""
+def slow_link(net: Net, number: int, pid: int, rate: str, towards: bool) -> None:
+    """Change the rate of a link: both ways, or only towards the host."""
     # Little may pass at once, or short messages would not notice.
     shape = ("tbf", "rate", rate, "burst", "32kb", "latency", "50ms")
-    for where, end in _ends(net.link(number), pid):
+    for where, end in _ends(net.link(number), pid)[: 1 if towards else 2]:
         do(*where, "tc", "qdisc", "replace", "dev", end, "root", *shape)
 
 

@@ -168,7 +168,7 @@ def alive(net: Net, address: str, old: Iterable[str] = ()) -> bool:
 
 def _page(net: Net) -> dict[str, Any] | None:
     """Read the master's page for programs; None when it does not answer."""
-    connection = http.client.HTTPConnection(net.address(0), UI_PORT, timeout=5)
+    connection = http.client.HTTPConnection(net.address(0), UI_PORT, timeout=60)
     try:
         connection.request("GET", "/json/")
         answer = connection.getresponse()

@@ -1,6 +1,7 @@
 """Benchmarks: what they report has the agreed form."""
 
-from thalweg.bench import BENCHES, inline_wordcount
+from thalweg.bench import inline_wordcount
+from thalweg.bench.catalogue import BENCHES
 from thalweg.bench.measuring import side_by_side
 
 

@@ -130,9 +130,9 @@ def test_it_chooses_on_first_halves_and_reports_on_second_ones(folder, monkeypat
     played = []
     run = Replay.run
 
-    def noted(self, policy):
-        played.append((policy.name, self.rates.counts.max()))
-        return run(self, policy)
+    def noted(self, policy, seed):
+        played.append((seed, self.rates.counts.max()))
+        return run(self, policy, seed)
 
     monkeypatch.setattr(Replay, "run", noted)
     (folder / "nasa_http/nasa_requests_per_second.txt.gz").unlink()
@@ -141,10 +141,43 @@ def test_it_chooses_on_first_halves_and_reports_on_second_ones(folder, monkeypat
     plots = tmp_path / "plots"
     found = elastic_real.elastic_real(True, said.append, Options(str(folder), str(plots)))
     # The first half is 10 to 29, the second 30 to 49.
-    assert [highest for _, highest in played] == [29.0] * 3 + [49.0] * 5
+    choosing, reporting = elastic_real.CHOOSING[0], elastic_real.SEEDS[0]
+    assert played == [(choosing, 29.0)] * 3 + [(reporting, 49.0)] * 5
     row = found["results"]["worldcup98"]["policies"]["thalweg"]
     assert row["lost"] <= 0.01
     assert row["oracle_ratio"] >= 1.0
     assert found["summary"]["traces"] == 1
     assert found["environment"]["profile"] in ("balanced", "economy", "performance")
     assert {path.name for path in plots.iterdir()} >= {"real-worldcup98-degree.svg"}
+
+
+def test_totals_weigh_traces_by_their_tuples_and_by_what_an_oracle_spends():
+    def found(lost, tuples, spent, least):
+        figures = {"lost": lost, "lost_worst": 2 * lost, "tuples": tuples}
+        more = {"resource_seconds": spent, "oracle_seconds": least, "oracle_ratio": spent / least}
+        more["oracle_ratio_worst"] = 1.1 * more["oracle_ratio"]
+        return {"policies": {"thalweg": figures | more}}
+
+    made = elastic_real.summary(
+        {"a": found(0.0, 900, 30.0, 20.0), "b": found(0.1, 100, 90.0, 80.0)}
+    )
+    assert made["thalweg_worst_lost"] == 0.1
+    assert made["thalweg_worst_lost_any_seed"] == 0.2
+    assert made["thalweg_worst_oracle_ratio_any_seed"] == pytest.approx(1.65)
+    assert made["thalweg_total_lost"] == pytest.approx(0.01)
+    assert made["thalweg_total_oracle_ratio"] == pytest.approx(1.2)
+    assert made["thalweg_mean_oracle_ratio"] == pytest.approx((1.5 + 90 / 80) / 2)
+
+
+def test_a_trace_is_judged_by_the_mean_over_seeds_other_than_those_of_the_choice():
+    assert not set(elastic_real.CHOOSING) & set(elastic_real.SEEDS)
+    assert len(elastic_real.SEEDS) >= 5
+    replay = Replay(Rates(np.array([5.0, 40.0, 5.0, 5.0]), 60.0))
+    row, first = replay.rows(elastic_real.Thalweg("economy"), (1, 2))
+    alone = [
+        elastic_real._row(replay, replay.run(elastic_real.Thalweg("economy"), s)) for s in (1, 2)
+    ]
+    assert first.emitted == alone[0]["tuples"]
+    assert row["tuples"] == sum(each["tuples"] for each in alone) / 2
+    assert row["lost_worst"] == max(each["lost"] for each in alone)
+    assert row["oracle_ratio_worst"] == max(each["oracle_ratio"] for each in alone)

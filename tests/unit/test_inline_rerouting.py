@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import thalweg as tw
 from thalweg.clock import ManualClock
 from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
-from thalweg.events import Noticed
+from thalweg.events import Keys, Noticed
 from thalweg.execution import Run
 from thalweg.hashing import hash_key
 from thalweg.routing.table import RoutingTable
@@ -502,3 +502,27 @@ def test_states_that_hand_keys_to_each_other_are_like_one(steps: list[Any]) -> N
                 state.put(key, (key, clock.now()))
         assert {**dict(one.items()), **dict(other.items())} == dict(whole.items())
         assert len(one) + len(other) == len(whole)
+
+
+def test_frequent_keys_are_told_by_name() -> None:
+    """At first by their hashes, and by name as soon as they were seen again."""
+    heard: list[Any] = []
+    flow = tw.Flow("words")
+    words = flow.source(
+        "words", source(ROWS * 3), fields={"word": str, "region": str, "number": str}
+    )
+    words.tally("by_word", key="word", degree=2).tally("by_region", key="region", degree=2)
+    clock = ManualClock()
+
+    def listen(event: Any) -> None:
+        heard.append(event)
+        clock.advance(60.0)  # so that keys are looked at again with the next block
+
+    on = tw.Inline(rerouter=Decides(), block_rows=60, clock=clock)
+    on.run(flow.build(), Run(listen=listen))
+    told = [event for event in heard if isinstance(event, Keys)]
+    (first,), (last,) = told[0].links, told[-1].links
+    assert (last.sender, last.reader) == ("by_word", "by_region")
+    assert all(key.key.startswith("0x") for key in first.left)
+    assert {key.key for key in last.right} == set(REGIONS)
+    assert {key.key for key in last.left} <= set(WORDS)

@@ -61,6 +61,13 @@ def test_options_are_checked_by_name():
         Options.of({"order": "sorted"}, "c")
 
 
+@pytest.mark.parametrize("wrong", ["high", True, float("nan"), None])
+def test_a_priority_is_a_number(wrong):
+    assert Options.of({"priority": 3}, "c").priority == 3.0
+    with pytest.raises(TopologyError, match="priority in c: expected a number"):
+        Options.of({"priority": wrong}, "c")
+
+
 def test_error_policies():
     assert on_error("fail") == "fail"
     assert isinstance(on_error(dead_letter("x/bad.jsonl")), DeadLetter)

@@ -28,7 +28,7 @@ def listening() -> Iterator[int]:
     with without_noise() as error:
         yield error
     for reader in set(threading.enumerate()) - before:
-        reader.join(10)
+        reader.join()
 
 
 def say(text: str) -> None:

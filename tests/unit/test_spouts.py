@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 import thalweg as tw
-from thalweg.testing import run_inline
+from thalweg.runtimes.inline import Inline
+from thalweg.testing import ManualClock, run_inline
 
 
 class Given(tw.Spout):
@@ -47,6 +48,78 @@ def test_a_tuple_that_does_not_fit_names_its_spout():
         run(Given([1, "x", 3]))
     assert caught.value.tuple_text == "n='x'"
     assert isinstance(caught.value.__cause__, tw.SchemaError)
+
+
+class One(tw.Spout):
+    outputs = ["n"]
+
+    def __init__(self, emit):
+        self.say = emit
+
+    def next_tuple(self):
+        self.say(self.emit)
+        self.finish()
+
+
+@pytest.mark.parametrize(
+    ("emit", "said"),
+    [
+        (lambda emit: emit(1, 2), r"expected 1 values: n, got 2"),
+        (lambda emit: emit(), r"expected 1 values: n, got 0"),
+        (lambda emit: emit(1, stream="other"), r"stream 'other'"),
+    ],
+)
+def test_an_emit_that_is_not_meant_like_that_says_so(emit, said):
+    with pytest.raises(tw.ThalwegError, match=said):
+        run(One(emit))
+
+
+def test_what_a_spout_emits_when_asked_and_when_told_is_all_there():
+    class Echo(tw.Spout):
+        outputs = ["n"]
+
+        def prepare(self, context):
+            self.left, self.open = [1, 2, 3], 0
+
+        def next_tuple(self):
+            if self.left:
+                self.open += 1
+                self.emit(self.left.pop(), id=self.open)
+            elif not self.open:
+                self.finish()
+
+        def ack(self, id):
+            self.open -= 1
+            self.emit(-id)
+
+    assert sorted(numbers(run(Echo()))) == [-3, -2, -1, 1, 2, 3]
+
+
+def test_tuples_of_a_slow_spout_do_not_wait_for_each_other():
+    clock, order = ManualClock(), []
+
+    class Turns(tw.Spout):
+        """Gives tuples at once, and then some after a while each."""
+
+        outputs = ["n"]
+
+        def prepare(self, context):
+            self.left = [*range(40)]
+
+        def next_tuple(self):
+            n = self.left.pop(0)
+            clock.sleep(1.0 if n >= 30 else 0.0)
+            order.append(("given", n))
+            self.emit(n)
+            if not self.left:
+                self.finish()
+
+    builder = tw.TopologyBuilder("t")
+    builder.add_spout("given", Turns())
+    builder.add_bolt("out", tw.call(lambda t: order.append(("seen", t.n)))).shuffle("given")
+    builder.build().run(on=Inline(clock=clock))
+    assert order[:15] == [("given", n) for n in range(15)]  # quick ones go on together
+    assert order[-8:] == [(what, n) for n in range(36, 40) for what in ("given", "seen")]
 
 
 def test_only_tuples_that_do_not_fit_are_skipped():

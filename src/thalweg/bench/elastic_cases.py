@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from thalweg.groupings import LoadAware, Shuffle
 from thalweg.runtimes.simulator.outcome import Applied, Outcome
 from thalweg.runtimes.simulator.runtime import Simulator
 from thalweg.workloads.elastic import SKEW, complex_sensitive
-from thalweg.workloads.scenarios import SCENARIOS, Scenario, balancing, reaching
+from thalweg.workloads.scenarios import SCENARIOS, Scenario, balancing
 
 STATIC, OURS, PLUS, LITERAL = "static", "thalweg", "autoscale+", "autoscale+ literal"
 EXPERT = "static expert"
@@ -29,9 +30,9 @@ EXPERT = "static expert"
 SAME = f"{PLUS}, osg, same changes"
 BURSTY = "bursty"
 AUTOSCALE, LOCAL, STRAIGHT = "autoscale", "autoscale local", "autoscale straight"
-#: Seeds that nobody has tuned anything on or looked at; 1 to 20, 101 to 103, 201, 202, 1001 and
-#: 7001 to 7005 were used for that.
-SEEDS = range(8001, 8006)
+#: Seeds that nothing was tuned on. Others were: 1 to 20, 101 to 103, 201, 202, 1001 and 7001 to
+#: 7005; and figures of 8001 to 8005 were published, so whoever changed a policy since knew them.
+SEEDS = range(9001, 9006)
 #: What the document compares in chapter 6: static or not, shuffle or OSG, by the law of the values.
 BALANCING = ("balancing-uniform", "balancing-zipf")
 
@@ -146,7 +147,7 @@ def _table(scenario: Scenario) -> Any:
     return train(
         Lesson(
             stage.name,
-            (rates * reaching(topology, stage.name)).tolist(),
+            (rates * topology.reaching(stage.name)).tolist(),
             scenario.law.mean(stage.seconds),
             stage.most,
         )
@@ -167,6 +168,7 @@ def row(outcome: Outcome, scenario: Scenario, fixed: Outcome) -> dict[str, Any]:
         "calm_latency": calm_latency(outcome, outcome, scenario.delta),
         "calm_latency_static": calm_latency(fixed, outcome, scenario.delta),
         "reconfigurations": outcome.reconfigurations,
+        "scale_ins_while_growing": scale_ins_while_growing(outcome),
         "deviation": outcome.deviation[critical],
         "queued": outcome.queued[critical],
         "tuples": outcome.emitted,
@@ -183,6 +185,23 @@ def calm_latency(outcome: Outcome, changed: Outcome, grace: float) -> float:
         and not any(time < moment.time <= time + grace for time in times)
     ]
     return statistics.median(calm) if calm else float("nan")
+
+
+def scale_ins_while_growing(outcome: Outcome) -> int:
+    """Count degrees that fell although more tuples waited for the stage than a period before."""
+    pairs = pairwise(outcome.course)
+    grows = {
+        (now.time, stage)
+        for before, now in pairs
+        for stage, waiting in now.waiting.items()
+        if waiting > before.waiting[stage]
+    }
+    fell = [
+        (each.time, each.decision.component)
+        for each in outcome.applied
+        if not each.refused and each.decision.degree < each.decision.before
+    ]
+    return sum(at in grows for at in fell)
 
 
 def mean_rows(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,6 +21,10 @@ _MEASURES: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "latency_mean": ("mean latency, s", lambda seconds: f"{seconds:.2f}"),
     "latency_p99": ("99 % of tuples are faster than, s", lambda seconds: f"{seconds:.1f}"),
     "reconfigurations": ("changes", lambda count: f"{count:.0f}"),
+    "scale_ins_while_growing": (
+        "degrees that fell while more and more tuples waited",
+        lambda count: f"{count:.1f}",
+    ),
 }
 
 

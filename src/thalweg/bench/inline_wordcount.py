@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import thalweg as tw
 from thalweg.bench.measuring import environment, side_by_side
+from thalweg.topology import Topology
 
 WORDS, QUICK_WORDS = 2_000_000, 200_000
 VOCABULARY, ZIPF, SENTENCE = 20_000, 1.1, 10
@@ -104,15 +105,20 @@ class Count(tw.Bolt):
         self.emit(t.word, n)
 
 
-def bolts(lines: list[str], on: Any = "inline") -> int:
-    """Count with Storm-style bolts."""
-    arrivals = Arrivals()
+def bolts_topology(lines: list[str], end: Arrivals) -> Topology:
+    """Describe the count with Storm-style bolts."""
     builder = tw.TopologyBuilder("wordcount")
     builder.add_spout("sentences", tw.items(lines), fields={"sentence": str})
     builder.add_bolt("split", Split()).shuffle("sentences")
     builder.add_bolt("count", Count()).fields("split", "word")
-    builder.add_bolt("end", arrivals).shuffle("count")
-    builder.build().run(on=on)
+    builder.add_bolt("end", end).shuffle("count")
+    return builder.build()
+
+
+def bolts(lines: list[str], on: Any = "inline") -> int:
+    """Count with Storm-style bolts."""
+    arrivals = Arrivals()
+    bolts_topology(lines, arrivals).run(on=on)
     return arrivals.rows[0]
 
 

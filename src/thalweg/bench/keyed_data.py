@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import thalweg as tw
 from thalweg.components import Shared
 from thalweg.errors import UsageError, explain
+from thalweg.events import Event
 from thalweg.schemas import Fields, arrow_type
 
 #: What can be said behind the name of a key: ``--keys zone:int``.
@@ -35,10 +36,16 @@ def key_fields(text: str, least: int = 2) -> dict[str, Any]:
     return found
 
 
-def read_keys(pattern: str, keys: Mapping[str, Any], time: str = "") -> pa.Table:
+def read_keys(
+    pattern: str,
+    keys: Mapping[str, Any],
+    time: str = "",
+    listen: Callable[[Event], None] = lambda _event: None,
+) -> pa.Table:
     """Read these fields of all records that a source of files finds; sorted by ``time`` if given.
 
-    Records without a time, and those that cannot be read, are left out.
+    Records without a time, and those that cannot be read, are left out. ``listen`` hears how far
+    it is.
     """
     names = [*keys, *([time] if time and time not in keys else [])]
     types = tuple(arrow_type(keys[name]) if keys.get(name) else None for name in names)
@@ -46,7 +53,7 @@ def read_keys(pattern: str, keys: Mapping[str, Any], time: str = "") -> pa.Table
     flow = tw.Flow("keys")
     source = flow.source("data", tw.files(pattern), fields=Fields(tuple(names), types))
     source.sink("end", found)
-    flow.run(on="inline")
+    flow.run(on="inline", listen=listen)
     if not found.batches:
         raise UsageError(explain(f"data {pattern!r}", expected="records", got="none"))
     table = pa.Table.from_batches(found.batches)

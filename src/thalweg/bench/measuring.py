@@ -88,8 +88,14 @@ def installed(peer: str, report: Callable[[str], None]) -> bool:
 
 def cluster_class(bench: str) -> Any:
     """Give the class of the cluster of ``scripts/cluster``, which a checkout has."""
-    if not (_TESTS / "sparkcluster").is_dir():
+    return of_checkout(bench, "sparkcluster.cluster", "scripts/cluster").Cluster
+
+
+def of_checkout(bench: str, module: str, script: str) -> Any:
+    """Give a module that a script of a checkout uses."""
+    if not (_TESTS / module.partition(".")[0]).is_dir():
         hint = "run it in a checkout of the repository"
-        raise UsageError(explain(f"bench {bench!r}", "", "scripts/cluster", "none", hint))
-    sys.path.insert(0, str(_TESTS))
-    return importlib.import_module("sparkcluster.cluster").Cluster
+        raise UsageError(explain(f"bench {bench!r}", "", script, "none", hint))
+    if str(_TESTS) not in sys.path:
+        sys.path.insert(0, str(_TESTS))
+    return importlib.import_module(module)

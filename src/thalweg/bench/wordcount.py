@@ -55,12 +55,17 @@ class SplitBlock(tw.BlockBolt):
         return self.make_batch([words])
 
 
-def vectorised(lines: list[str], on: Any) -> int:
-    """Count with bolts on whole blocks; the counts are a table."""
+def vectorised_flow(lines: list[str]) -> tw.Flow:
+    """Describe the count with bolts on whole blocks; the counts are a table."""
     flow = tw.Flow("wordcount")
     source = flow.source("sentences", tw.items(lines), fields={"sentence": str})
     source.through("split", SplitBlock()).key_by("word").count("words")
-    return sum(flow.run(on=on).table("words").values())
+    return flow
+
+
+def vectorised(lines: list[str], on: Any) -> int:
+    """Count with bolts on whole blocks."""
+    return sum(vectorised_flow(lines).run(on=on).table("words").values())
 
 
 def bytewax(lines: list[str], batch: int) -> int:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import typer
 
 from thalweg.bench.keyed_data import columns, key_fields, read_keys
+from thalweg.cli.bars import bar
 from thalweg.cli.output import writing
 from thalweg.cli.showing import error_console, print_table, result_console, rows_table
 from thalweg.control.keygraph import fitted
@@ -22,6 +23,7 @@ from thalweg.control.measures import imbalance, locality
 from thalweg.control.settings import LocalitySettings
 from thalweg.drawing.charts import line_chart
 from thalweg.errors import UsageError, explain, shorten
+from thalweg.events import Event, Progress
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.keys import Key, key_values
 from thalweg.routing.table import RoutingTable
@@ -76,21 +78,40 @@ def analyze(data: str, key_names: str, what: AnalyzeOptions) -> None:
     """Report on the data, and write the table and the picture that were asked for."""
     for path in (what.table, what.plot):
         if path is not None and not path.parent.is_dir():
-            raise UsageError(explain(f"file {str(path)!r}", "", "a file to write", "no folder"))
-    keys = Keys(read_keys(data, key_fields(key_names), what.time))
-    even = {name: RoutingTable.even(what.places) for name in keys.names}
-    made = _fitted(keys.pairs(), even)
+            hint = f"make the folder first: mkdir -p {path.parent}"
+            text = explain(f"file {str(path)!r}", "", "a file to write", "no folder", hint)
+            raise UsageError(text)
+    table = _read(data, key_names, what.time)
+    with bar("hashing keys", total=4) as done:
+        keys = Keys(table)
+        even = {name: RoutingTable.even(what.places) for name in keys.names}
+        done.step("making a table")
+        made = _fitted(keys.pairs(), even)
+        done.step("weighing keys")
+        tables = [rows_table(_fields(keys, even, made))]
+        done.step("comparing with the second half")
+        tables.append(rows_table(_links(keys, even, made)))
     with writing():
         console = result_console()
         console.print(f"{keys.rows:,} records, {what.places} places", markup=False)
-        print_table(console, rows_table(_fields(keys, even, made)))
-        print_table(console, rows_table(_links(keys, even, made)))
+        for each in tables:
+            print_table(console, each)
     if what.table is not None:
         write_table_file(what.table, _table_file(keys, made, what.places))
         _say(f"table written to {what.table}")
     if what.plot is not None:
         _draw(what.plot, keys, even)
         _say(f"picture written to {what.plot}")
+
+
+def _read(data: str, key_names: str, time: str) -> pa.Table:
+    with bar(f"reading {data}", unit="records") as read:
+
+        def listen(event: Event) -> None:
+            if isinstance(event, Progress):
+                read.reach(event.snapshot.tuples_in)
+
+        return read_keys(data, key_fields(key_names), time, listen)
 
 
 def _fields(keys: Keys, even: Tables, made: Tables) -> Iterator[Mapping[str, Any]]:
@@ -150,7 +171,11 @@ def _draw(path: Path, keys: Keys, even: Tables) -> None:
     pairs = keys.pairs()
     most = sum(map(len, pairs.values()))
     steps = [*(100 * _STEP**i for i in range(20) if 100 * _STEP**i < most), most]
-    line = [(edges, locality(pairs, _fitted(pairs, even, edges)).overall) for edges in steps]
+    line = []
+    with bar("drawing", total=len(steps)) as done:
+        for edges in steps:
+            line.append((edges, locality(pairs, _fitted(pairs, even, edges)).overall))
+            done.advance()
     hashed = locality(pairs, even).overall
     series = {"table": line, "hash": [(steps[0], hashed), (most, hashed)]}
     picture = line_chart("Locality by pairs kept", series, "pairs", "share", logarithmic=True)

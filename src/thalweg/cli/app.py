@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -13,14 +13,24 @@ from thalweg import __version__
 from thalweg.cli import (
     analyzing,
     benches,
+    checking,
     describing,
     output,
     rebalancing,
+    serving,
     state,
+    storming,
     submitting,
 )
+from thalweg.cli.configuring import Given
+from thalweg.cli.dashboards import LOOPBACK, Host, Port, show_recording, show_server
+from thalweg.cli.demo import DemoOptions
+from thalweg.cli.demo import demo as play_demo
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import load
+from thalweg.cli.overview import OneScreen
+from thalweg.cli.querying import QueryOptions, query_topology
+from thalweg.cli.recording import write_report
 from thalweg.cli.running import run_topology
 from thalweg.cli.scaling import (
     RunScaleOptions,
@@ -30,6 +40,7 @@ from thalweg.cli.scaling import (
     scaled,
     show_history,
 )
+from thalweg.cli.shown import Debug, Followed, Handed, Settings, Shown, Target
 from thalweg.cli.spark_options import SPARK, SparkOptions, with_options, with_spark_options
 from thalweg.cli.training import TrainOptions, train_table
 from thalweg.config import setting
@@ -40,33 +51,14 @@ V = TypeVar("V")
 
 app = typer.Typer(
     name="thalweg",
+    cls=OneScreen,
     help="Stateful stream topologies in Python.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE[:NAME]",
-        help="A Python file; NAME is a Flow, TopologyBuilder or Topology in it, "
-        "or a function that returns one. It may be left out when there is only one.",
-        show_default=False,
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A value for the program; may be repeated."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
-Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", help="Also show the longest queues, and what workers chose."),
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
 
 _WHERE = f"Where: {', '.join(runtime_names())}; without it {DEFAULT}, all cores of this machine."
 
@@ -88,43 +80,59 @@ def _thalweg(
     del version  # its callback has done everything
 
 
-@app.command()
-def version() -> None:
-    """Show the version."""
-    _print_version(True)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """How much of a run is shown."""
-
-    quiet: Quiet = False
-    verbose: Verbose = False
-    debug: Debug = False
-
-
-@app.command()
+@app.command(short_help="Run a topology until its sources end.")
 @with_spark_options
 @with_options(RunScaleOptions, "scaling")
-@with_options(Shown, "shown")
+@with_options(Followed, "shown")
+@with_options(Given, "given")
 def run(
     target: Target,
     on: Annotated[str | None, typer.Option(metavar="RUNTIME", help=_WHERE)] = None,
-    settings: Settings = None,
     *,
+    given: Given,
     spark: SparkOptions,
     scaling: RunScaleOptions,
-    shown: Shown,
+    shown: Followed,
 ) -> None:
     """Run a topology until its sources end; Ctrl-C stops it early and finishes cleanly."""
     with reported(shown.debug):
-        given, runtime = _given(settings), scaling.applied(spark.runtime(on))
-        run_topology(load(target, given), runtime, given, shown.quiet, shown.verbose)
+        quiet = shown.quiet or shown.logs
+        runtime = scaling.applied(spark.runtime(on), shown.is_looked_at)
+        made = given.apply(target, runtime, quiet)
+        followed = shown.watchers
+        run_topology(made.topology, made.on, made.arguments, quiet, shown.verbose, followed)
+
+
+@app.command(short_help="Show what it can do: keys together, tasks that follow.")
+@with_options(DemoOptions, "how")
+def demo(debug: Debug = False, *, how: DemoOptions) -> None:
+    """Run one stream by hash and locality-aware, on Spark and here, and say what was seen."""
+    with reported(debug):
+        play_demo(how)
 
 
 @app.command()
+@with_options(QueryOptions, "how")
+@with_options(Followed, "shown")
+def sql(
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="SELECT ... FROM ... [WINDOW ...] [GROUP BY ...]")
+    ],
+    on: Annotated[str | None, typer.Option(metavar="RUNTIME", help=_WHERE)] = None,
+    *,
+    how: QueryOptions,
+    shown: Followed,
+) -> None:
+    """Run a query on files and streams, and print its results."""
+    with reported(shown.debug):
+        topology, quiet = query_topology(query, how), shown.quiet or shown.logs
+        runtime = SparkOptions().runtime(on)
+        run_topology(topology, runtime, {}, quiet, shown.verbose, shown.watchers)
+
+
+@app.command(short_help="Run it with a scaling policy; show what others would do.")
 @with_options(ScaleOptions, "how")
-@with_options(Shown, "shown")
+@with_options(Followed, "shown")
 def scale(
     target: Target,
     policy: Annotated[
@@ -136,17 +144,19 @@ def scale(
     settings: Settings = None,
     *,
     how: ScaleOptions,
-    shown: Shown,
+    shown: Followed,
 ) -> None:
     """Run a topology here with a scaling policy, and show what every other one would have done."""
     with reported(shown.debug):
         given, wishes = _given(settings), Wishes()
         runtime = scaled(None, compared(how.scaling(policy, dry_run)))
-        run_topology(load(target, given), runtime, given, shown.quiet, shown.verbose, wishes)
+        told, watchers = {"settings": given}, [*shown.watchers, wishes]
+        quiet = shown.quiet or shown.logs
+        run_topology(load(target, given), runtime, told, quiet, shown.verbose, watchers)
         wishes.summary()
 
 
-@app.command()
+@app.command(short_help="Learn degrees from a trace, for policy learning:FILE.")
 @with_options(TrainOptions, "how")
 def train(
     trace: Annotated[
@@ -169,26 +179,27 @@ def train(
         train_table(trace, to, how)
 
 
-@app.command()
+@app.command(short_help="Run a topology on a cluster, through spark-submit.")
 @with_options(submitting.SubmitOptions, "how")
 @with_options(RunScaleOptions, "scaling")
-@with_options(Shown, "shown")
+@with_options(Handed, "shown")
 @with_spark_options
 def submit(
     target: Target,
     settings: Settings = None,
     *,
     spark: SparkOptions,
-    shown: Shown,
+    shown: Handed,
     scaling: RunScaleOptions,
     how: submitting.SubmitOptions,
 ) -> None:
     """Run a topology on a cluster: thalweg run, handed to spark-submit."""
     with reported(shown.debug):
         given = [f"{key}={value}" for key, value in _given(settings).items()]
-        flags = [f"--{option.name}" for option in fields(shown) if getattr(shown, option.name)]
+        flags = [f"--{option.name}" for option in fields(Shown) if getattr(shown, option.name)]
         scaling.applied(spark.runtime(SPARK))
-        own = [*(word for pair in given for word in ("--set", pair)), *flags, *scaling.words]
+        own = [*(word for pair in given for word in ("--set", pair)), *flags]
+        own += [*scaling.words, *shown.words]
         if code := submitting.submit(target, own, spark, how):
             raise typer.Exit(code)
 
@@ -218,7 +229,10 @@ def describe(
         describing.show(load(target, _given(settings)), kind, to)
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(
+    short_help="Measure how fast Thalweg is on this machine.",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
 def bench(
     context: typer.Context,
     name: Annotated[
@@ -238,7 +252,7 @@ def bench(
             benches.run_bench(name, json, quick, context.args)
 
 
-@app.command()
+@app.command(short_help="Report which locality a routing table could reach.")
 @with_options(analyzing.AnalyzeOptions, "how")
 def analyze(
     data: Annotated[
@@ -260,7 +274,7 @@ def analyze(
         analyzing.analyze(data, keys, how)
 
 
-@app.command()
+@app.command(short_help="Let a run go on with other degrees or places.")
 @with_options(rebalancing.PlaceOptions, "where")
 def rebalance(
     state_at: state.State,
@@ -288,7 +302,7 @@ def rebalance(
             rebalancing.rebalance(state_at, request, patience)
 
 
-@app.command()
+@app.command(short_help="Let a run bring keys together that occur together.")
 def reroute(
     state_at: state.State,
     always: Annotated[
@@ -302,6 +316,56 @@ def reroute(
     """Let a run bring keys together that occur together, now; prints what it decides."""
     with reported(debug):
         rebalancing.reroute(state_at, always, patience)
+
+
+@app.command(short_help="Write a recording as one page with plots.")
+def report(
+    file: Annotated[Path, typer.Argument(metavar="FILE.sqlite", help="What --record has kept.")],
+    to: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.html", help="Without it, standard output."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Write what a run has recorded as one page with plots, which needs nothing else."""
+    with reported(debug):
+        write_report(file, to)
+
+
+@app.command(short_help="Show a recording, or a server, on a web page.")
+def ui(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE.sqlite]", help="What --record has kept.")
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            envvar=serving.ROOT_VARIABLE,
+            help="Without a file: the folder of the server to show.",
+        ),
+    ] = None,
+    host: Host = LOOPBACK,
+    port: Port = 0,
+    debug: Debug = False,
+) -> None:
+    """Show a recording, or what a server runs, on a web page until Ctrl-C."""
+    if file is None and root is None:
+        text = f"expected FILE.sqlite, or the --root of a server (or {serving.ROOT_VARIABLE})"
+        raise typer.BadParameter(text)
+    with reported(debug):
+        if file is not None:
+            show_recording(file, host, port)
+        elif root is not None:
+            show_server(root, host, port)
+
+
+@app.command(short_help="Check this machine, and say what to do.")
+def doctor(debug: Debug = False) -> None:
+    """Check this machine: Python, Java, Spark, cores, memory, disk; say what to do."""
+    with reported(debug):
+        if not checking.show():
+            raise typer.Exit(1)
 
 
 @app.command()
@@ -319,7 +383,15 @@ def history(
         show_history(file, everything)
 
 
+@app.command(hidden=True)  # --version is on the first screen
+def version() -> None:
+    """Show the version."""
+    _print_version(True)
+
+
 app.add_typer(state.app, name="state")
+app.add_typer(serving.app, name="server", short_help="Run several topologies, and keep them.")
+app.add_typer(storming.app, name="storm")
 
 
 def _given(settings: list[str] | None) -> dict[str, str]:

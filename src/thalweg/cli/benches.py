@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from thalweg.cli.bars import bar
 from thalweg.cli.output import writing
 from thalweg.cli.showing import error_console, print_table, result_console, rows_table
 from thalweg.errors import UsageError, explain
@@ -21,7 +22,7 @@ Bench = Callable[..., Mapping[str, Any]]
 
 def known_benches() -> dict[str, Bench]:
     """Give the measurements by name; imported here, because they need more than a run does."""
-    return dict(getattr(importlib.import_module("thalweg.bench"), "BENCHES", {}))
+    return dict(getattr(importlib.import_module("thalweg.bench.catalogue"), "BENCHES", {}))
 
 
 def list_benches() -> None:
@@ -39,14 +40,17 @@ def run_bench(name: str, json: Path | None, quick: bool, options: Sequence[str] 
         hint = f"did you mean {close[0]!r}?" if close else ""
         raise UsageError(explain(f"bench {name!r}", "", f"one of {sorted(benches)}", hint=hint))
     if json is not None and not json.parent.is_dir():
-        raise _unwritable(json, "no such folder")
+        raise _unwritable(json, "no such folder", f"make it first: mkdir -p {json.parent}")
     given = read_options(benches[name], options, name)
     console = error_console()
 
-    def report(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True)
+    with bar(f"measuring {name}", unit="figures", console=console) as figures:
 
-    found = benches[name](quick, report, *given)
+        def report(text: str) -> None:
+            console.print(text, markup=False, soft_wrap=True)
+            figures.advance()
+
+        found = benches[name](quick, report, *given)
     if json is not None:
         _write(json, found)
     with writing():
@@ -101,8 +105,8 @@ def _write(path: Path, found: Mapping[str, Any]) -> None:
         raise _unwritable(path, str(error)) from error
 
 
-def _unwritable(path: Path, got: str) -> UsageError:
-    return UsageError(explain(f"JSON file {str(path)!r}", expected="a file to write", got=got))
+def _unwritable(path: Path, got: str, hint: str = "") -> UsageError:
+    return UsageError(explain(f"JSON file {str(path)!r}", "", "a file to write", got, hint))
 
 
 def _rows(summary: Any) -> list[Mapping[str, Any]]:

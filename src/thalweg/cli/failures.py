@@ -7,12 +7,21 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from thalweg.cli.output import flush_or_silence, silence, writing
+from thalweg.cli.remedies import remedy_for
 from thalweg.cli.showing import error_console
-from thalweg.errors import ThalwegError, UsageError, short_path, user_frame
+from thalweg.errors import (
+    ComponentError,
+    ThalwegError,
+    UsageError,
+    explain,
+    short_path,
+    user_frame,
+)
 
 USER_ERROR = 1
 #: What shells report for a command that SIGINT has ended.
@@ -29,11 +38,11 @@ def reported(debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         error_console().print("aborted")
         raise typer.Exit(INTERRUPTED) from None
-    except (ThalwegError, BrokenPipeError) as error:
+    except (ThalwegError, OSError) as error:
         if _stems_from_pipe(error) and _reader_is_gone():
             raise typer.Exit from None
-        if not isinstance(error, ThalwegError):
-            raise
+        if not isinstance(error, ThalwegError) and not remedy_for(error):
+            raise  # nobody has foreseen it
         if debug:
             traceback.print_exception(error)
         else:
@@ -42,26 +51,43 @@ def reported(debug: bool) -> Iterator[None]:
         raise typer.Exit(USER_ERROR) from None
 
 
-def _print_error(error: ThalwegError) -> None:
-    lines = [f"error: {error}"]
-    lines += [f"  {note}" for note in getattr(error, "__notes__", ())]
-    if error.__cause__ is not None:
+def _print_error(error: ThalwegError | OSError) -> None:
+    text, advice = str(error), "" if isinstance(error, ComponentError) else remedy_for(error)
+    if advice and not _advises(error):
+        text += f" ({advice})"
+    lines = [f"error: {text}", *(f"  {note}" for note in getattr(error, "__notes__", ()))]
+    if error.__cause__ is not None and not advice and not _advises(error):
         lines.append("  (--debug shows the whole traceback)")
     error_console().print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
-def user_error(error: Exception) -> UsageError:
+def _advises(error: Exception) -> bool:
+    """Whether a message ends with what to do; the line of a user's code may end like that, too."""
+    text = str(error)
+    is_users = isinstance(error, ComponentError) or "\n" in text
+    return text.endswith(")") and not is_users
+
+
+def user_error(error: Exception, file: Path) -> UsageError:
     """Describe what a user's file raised, with the line it happened at."""
     if isinstance(error, SyntaxError):
-        place = f"{short_path(error.filename or '?')}:{error.lineno}"
-        line = (error.text or "").strip()
-        return UsageError(_at(place, f"{type(error).__name__}: {error.msg}", line))
+        return UsageError(_syntax(error, file))
     text = str(error) if isinstance(error, ThalwegError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, ModuleNotFoundError):
+        text += " (install what has it, as pip install NAME, or put its file beside this one)"
     frame = user_frame(error)
     if frame is None:
         return UsageError(text)
     place = f"{short_path(frame.filename)}:{frame.lineno}"
     return UsageError(_at(place, text, frame.line or ""))
+
+
+def _syntax(error: SyntaxError, file: Path) -> str:
+    if error.lineno is None:  # as in a file that is no text
+        hint = "is it a Python file, in UTF-8?"
+        return explain(f"file {str(file)!r}", expected="Python", got=error.msg, hint=hint)
+    place = f"{short_path(error.filename or str(file))}:{error.lineno}"
+    return _at(place, f"{type(error).__name__}: {error.msg}", (error.text or "").strip())
 
 
 def _at(place: str, text: str, line: str) -> str:

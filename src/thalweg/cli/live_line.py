@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from types import TracebackType
 from typing import Any, Self, TextIO, cast
@@ -14,6 +16,15 @@ from rich.text import Text
 #: Seconds between two lines of progress where they stay, as in a log.
 _PLAIN_EVERY = 3.0
 _ERASE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
+
+
+def suits_live_line(console: Console) -> bool:
+    """Whether a line can be written over: not where a reader of our output uses that terminal."""
+    try:
+        piped = stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        piped = False
+    return console.is_terminal and not console.is_dumb_terminal and not piped
 
 
 class PlainLines:

@@ -31,7 +31,7 @@ def load(target: str, settings: Mapping[str, str]) -> Topology:
     """Load a file and build the topology that it describes."""
     path, name = split_target(target)
     with _no_runs():
-        module = _import(path)
+        module = import_file(path)
         chosen = name or _only_name(module, path)
         if not hasattr(module, chosen):
             raise _no_such_name(module, path, chosen)
@@ -50,11 +50,24 @@ def split_target(target: str) -> tuple[Path, str | None]:
     return Path(target), None
 
 
-def _import(path: Path) -> ModuleType:
+def check_file(path: Path) -> None:
+    """Refuse a file that is not there, and say which one may be meant."""
+    if path.is_file():
+        return
+    got, hint = "no such file", "a relative path starts at the current folder"
+    folder = path if path.is_dir() else path.parent
+    names = sorted(each.name for each in folder.glob("*.py")) if folder.is_dir() else []
+    if path.is_dir():
+        got = "a folder"
+        hint = f"name a file in it: {path / names[0]}" if names else "name a Python file"
+    elif close := difflib.get_close_matches(path.name, names, 1):
+        hint = f"did you mean {str(folder / close[0])!r}?"
+    raise UsageError(explain(f"file {str(path)!r}", "", "a Python file", got, hint))
+
+
+def import_file(path: Path) -> ModuleType:
     """Import a file as ``python FILE`` would, but not as ``__main__``."""
-    if not path.is_file():
-        got = "a folder" if path.is_dir() else "no such file"
-        raise UsageError(explain(f"file {str(path)!r}", expected="a Python file", got=got))
+    check_file(path)
     # By its location, so that it has a __file__: runtimes ship the code of such modules.
     spec = importlib.util.spec_from_file_location(_module_name(path), loader=_loader(path))
     assert spec is not None  # noqa: S101 (there is a loader)
@@ -92,7 +105,7 @@ def _explained(path: Path) -> Iterator[None]:
         text = explain(f"file {str(path)!r}", expected="a description", got="sys.exit()")
         raise UsageError(text) from error
     except Exception as error:
-        raise user_error(error) from error
+        raise user_error(error, path) from error
 
 
 @contextmanager

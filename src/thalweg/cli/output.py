@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from thalweg.cli.remedies import remedy
 from thalweg.errors import UsageError, explain
 
 
@@ -32,9 +33,8 @@ def writing() -> Iterator[None]:
         raise
     except OSError as error:
         silence()
-        text = explain(
-            "standard output", expected="to be written", got=error.strerror or str(error)
-        )
+        got = error.strerror or str(error)
+        text = explain("standard output", "", "to be written", got, remedy(error))
         raise UsageError(text) from None
 
 

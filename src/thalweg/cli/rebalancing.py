@@ -12,7 +12,7 @@ import typer
 from thalweg.cli.showing import error_console
 from thalweg.errors import UsageError, explain
 from thalweg.statelog.location import Location
-from thalweg.statelog.manifests import RUNTIME, Manifest
+from thalweg.statelog.manifests import FOLDER, RUNTIME, Manifest
 from thalweg.statelog.reading import manifest_at
 from thalweg.statelog.requests import Request, Requests
 
@@ -42,9 +42,16 @@ class PlaceOptions:
         return Request(self.places, avoided)
 
 
+def located(state: str) -> Location:
+    """Give where state is: there, or below, where ``--checkpoint`` puts it."""
+    location = Location.of(state)
+    inside = location.child("state")
+    return inside if not location.names(FOLDER) and inside.names(FOLDER) else location
+
+
 def rebalance(state: str, request: Request, patience: float) -> None:
     """Leave a request, and wait until a batch as it asks for is committed."""
-    location = Location.of(state)
+    location = located(state)
     before = manifest_at(location)
     if not _on_spark(before):
         hint = "say COMPONENT=DEGREE: there are no places on the local runtime"
@@ -69,7 +76,7 @@ def rebalance(state: str, request: Request, patience: float) -> None:
 
 def reroute(state: str, always: bool, patience: float) -> None:
     """Ask a run to decide now which keys belong together, and print what it says."""
-    location = Location.of(state)
+    location = located(state)
     manifest_at(location)
     request = Request(reroute="always" if always else "if it pays", id=uuid.uuid4().hex)
     _ask(location, request, patience)
@@ -77,7 +84,7 @@ def reroute(state: str, always: bool, patience: float) -> None:
 
 def change_degrees(state: str, degrees: dict[str, int], patience: float) -> None:
     """Ask a run on this machine for other degrees, and print what came of it."""
-    location = Location.of(state)
+    location = located(state)
     if _on_spark(manifest_at(location)):
         hint = "say --places: on Spark degrees stay while a run goes on"
         subject = f"state {location}"

@@ -5,30 +5,36 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import stat
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
+from typing import Any
 
+import msgspec
 from rich.console import Console
 
-from thalweg.cli.live_line import LiveLine, PlainLines
-from thalweg.cli.scaling import Wishes
+from thalweg.cli.live_line import LiveLine, PlainLines, suits_live_line
+from thalweg.cli.recording import JsonLog
 from thalweg.cli.showing import (
     Peaks,
     error_console,
+    has_stats,
     print_table,
     progress_text,
+    stats_table,
     summary_table,
     totals_text,
 )
 from thalweg.cli.spark_options import SPARK
 from thalweg.cli.spark_session import started
+from thalweg.cli.watching import Begun, Listener, Watcher
 from thalweg.errors import UsageError, explain
 from thalweg.events import (
+    Activated,
+    ChildSaid,
     Decided,
     Event,
     Noticed,
@@ -39,13 +45,17 @@ from thalweg.events import (
     RunStarted,
     TupleRefused,
 )
-from thalweg.execution import runtime_names
+from thalweg.execution import Steering, runtime_names
 from thalweg.metrics import Snapshot
 from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 
-_STOPPING = b"\nstopping: what is under way will be finished (Ctrl-C again aborts)\n"
+_STOPPING = "stopping: what is under way will be finished (Ctrl-C again aborts)"
+#: Characters that move a cursor or change colours; what people sent may have them.
+_CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
+#: Storm's level of what children say from which on people see it: information.
+_SHOWN_LEVEL = 2
 #: Refused tuples or records of one component that are shown; the others are counted.
 _SHOWN_REFUSALS = 3
 
@@ -53,40 +63,56 @@ _SHOWN_REFUSALS = 3
 def run_topology(
     topology: Topology,
     on: str | Spark | Local | None,
-    settings: Mapping[str, str],
+    told: Mapping[str, Any],
     quiet: bool = False,
     verbose: bool = False,
-    wishes: Wishes | None = None,
+    watchers: Sequence[Watcher] = (),
 ) -> None:
-    """Run a topology and show what happens."""
+    """Run a topology and show what happens; ``told`` is what else the run is told."""
     if isinstance(on, str) and not on.strip():
         expected = f"one of {runtime_names()} in this version"
         raise UsageError(explain(f"runtime {on!r}", expected=expected))
     display = Silence() if quiet else Display(error_console(), verbose)
     stop = threading.Event()
+    logs = any(isinstance(watcher, JsonLog) for watcher in watchers)
     with ExitStack() as stack:
-        stack.enter_context(stop_on_interrupt(stop))
+        stack.enter_context(stop_on_interrupt(stop, logs))
         if isinstance(on, Spark):
             on = stack.enter_context(started(on, topology.name, display.say))
             # Once more, because Spark's session brings a handler of its own.
-            stack.enter_context(stop_on_interrupt(stop))
+            stack.enter_context(stop_on_interrupt(stop, logs))
         if stop.is_set():
             raise KeyboardInterrupt
         stack.enter_context(display.line)
-        listen = display.listen if wishes is None else wishes.beside(display.listen, display.say)
-        topology.run(on=on, stop=stop, settings=settings, listen=listen)
+        begun = Begun(topology, on, display.say, stop, Steering())
+        heard = [display.listen, *(stack.enter_context(w.watch(begun)) for w in watchers)]
+        if any(watcher.steers for watcher in watchers):  # a run that may change costs a little
+            told = {**told, "steering": begun.steering}
+        topology.run(on=on, stop=stop, listen=_each(heard), **told)
+
+
+def _each(listeners: Sequence[Listener]) -> Listener:
+    """Let several hear the same."""
+
+    def listen(event: Event) -> None:
+        for each in listeners:
+            each(event)
+
+    return listen
 
 
 @contextmanager
-def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
-    """Let the first Ctrl-C set ``stop``, and the second one interrupt."""
+def stop_on_interrupt(stop: threading.Event, logs: bool = False) -> Iterator[None]:
+    """Let the first Ctrl-C set ``stop``, and the second one interrupt; say so, also in logs."""
+    record = msgspec.json.encode({"kind": "noticed", "text": _STOPPING}) + b"\n"
+    said = record if logs else f"\n{_STOPPING}\n".encode()
 
     def handle(_signal: int, _frame: FrameType | None) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
         # Not through a buffered file: the signal may have come in the middle of a write to it.
-        os.write(2, _STOPPING)
+        os.write(2, said)
 
     before = signal.signal(signal.SIGINT, handle)
     try:
@@ -113,7 +139,7 @@ class Display:
     def __init__(self, console: Console, verbose: bool = False) -> None:
         self._console = console
         self._peaks = Peaks() if verbose else None
-        self.line = LiveLine(console) if _suits_live_line(console) else PlainLines(console)
+        self.line = LiveLine(console) if suits_live_line(console) else PlainLines(console)
         self._before: Snapshot | None = None
         self._refused: Counter[str] = Counter()
 
@@ -136,10 +162,18 @@ class Display:
                 self._refuse(event.component, f"{event.component!r}: {event.reason}", event.raw)
             case Noticed(text) | Reconfigured(text):
                 self.say(text)
-            case Decided(text) if text and event.carried_out and self._peaks is not None:
+            case ChildSaid(component, task, level, text) if level >= _SHOWN_LEVEL:
+                self.say(f"{component!r}, task {task}: {text}")
+            case Activated(active):
+                self.say(f"sources are {'asked again' if active else 'not asked for now'}")
+            case Decided(text) if text and self._shows(event):
                 self.say(text)
             case RunFinished():
                 self._finish(event)
+
+    def _shows(self, event: Decided) -> bool:
+        """Say whether people are shown a decision: one about who decides always."""
+        return event.replaces is not None or (event.carried_out and self._peaks is not None)
 
     def _refuse(self, component: str, text: str, what: str) -> None:
         self._refused[component] += 1
@@ -153,6 +187,8 @@ class Display:
         with contextlib.suppress(OSError):
             sys.stdout.flush()  # what the sinks printed comes before the summary
         print_table(self._console, summary_table(event.snapshot, self._peaks))
+        if self._peaks is not None and has_stats(event.snapshot):
+            print_table(self._console, stats_table(event.snapshot))
         for component, count in self._refused.items():
             self.say(f"refused by {component!r}: {count:,} in all")
         self.say(totals_text(event.snapshot))
@@ -162,13 +198,4 @@ class Display:
     def say(self, text: str) -> None:
         """Print a line that stays."""
         self.line.clear()
-        self._console.print(text, markup=False, soft_wrap=True)
-
-
-def _suits_live_line(console: Console) -> bool:
-    """Whether a line can be written over: not where a reader of our output uses that terminal."""
-    try:
-        piped = stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
-    except (OSError, ValueError):
-        piped = False
-    return console.is_terminal and not console.is_dumb_terminal and not piped
+        self._console.print(text.translate(_CONTROLS), markup=False, soft_wrap=True)

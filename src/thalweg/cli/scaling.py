@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from thalweg.cli.output import writing
 from thalweg.cli.showing import error_console, print_table, result_console, rows_table
 from thalweg.cli.spark_options import LOCAL
+from thalweg.cli.watching import Begun, Listener
 from thalweg.control.scaling.history import History, Recorded
-from thalweg.control.scaling.policies import POLICIES
+from thalweg.control.scaling.policies import NAMES, POLICIES
 from thalweg.control.scaling.settings import Scaling
 from thalweg.events import Decided, Event
 from thalweg.runtimes.local.runtime import Local
@@ -23,6 +25,9 @@ from thalweg.runtimes.spark.runtime import Spark
 
 #: Seconds beyond which a time must be one of day, not one of a simulation: the year 2001.
 _TIME_OF_DAY = 1e9
+
+#: What can be written for a policy.
+POLICY_NAMES = ", ".join([*NAMES, "learning:FILE"])
 
 #: What a topology is run on.
 Runtime = str | Spark | Local | None
@@ -52,10 +57,16 @@ class ScaleOptions:
         ),
     ] = None
 
+    slots: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Tasks that all components may have together."),
+    ] = None
+
     def scaling(self, policy: str, dry_run: bool = False) -> Scaling:
         """Give the settings for a policy."""
         speed = 1.0 if self.speed is None else self.speed
-        return Scaling(policy, self.most, self.history, speed, self.loss, dry_run)
+        how = Scaling(policy, self.most, self.history, speed, self.loss, dry_run)
+        return replace(how, slots=self.slots)
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,8 @@ class RunScaleOptions(ScaleOptions):
     scale: Annotated[
         str | None,
         typer.Option(
-            metavar="POLICY", help="Let degrees or places follow the stream (local, spark): ds2 ..."
+            metavar="POLICY",
+            help=f"Let degrees or places follow the stream (local, spark): {POLICY_NAMES}.",
         ),
     ] = None
 
@@ -80,14 +92,20 @@ class RunScaleOptions(ScaleOptions):
         pairs = ((f"--{name}", str(value)) for name, value in given.items() if value is not None)
         return [word for pair in pairs for word in pair]
 
-    def applied(self, on: Runtime) -> Runtime:
-        """Let what is run on follow a policy; degrees are tasks of executors then."""
+    def applied(self, on: Runtime, compares: bool = False) -> Runtime:
+        """Let what is run on follow a policy; degrees are tasks of executors then.
+
+        ``compares`` says whether the other policies are asked as well, for those who look on.
+        """
         own = [option.name for option in fields(ScaleOptions)]
         given = [name for name in own if getattr(self, name) is not None]
         if self.scale is None and given:
             text = f"--{given[0]}: expected only together with --scale"
             raise typer.BadParameter(text)
-        return on if self.scale is None else scaled(on, self.scaling(self.scale))
+        if self.scale is None:
+            return on
+        how = self.scaling(self.scale)
+        return scaled(on, compared(how) if compares else how)
 
 
 def scaled(on: Runtime, how: Scaling) -> Local | Spark:
@@ -123,18 +141,18 @@ class Wishes:
     #: When the first look was, and the last.
     _begin: float | None = None
     _time: float = 0.0
+    #: It only looks on.
+    steers: ClassVar[bool] = False
 
-    def beside(
-        self, listen: Callable[[Event], None], say: Callable[[str], None]
-    ) -> Callable[[Event], None]:
-        """Hear what a listener hears."""
+    @contextmanager
+    def watch(self, run: Begun) -> Iterator[Listener]:
+        """Hear what policies decide."""
 
         def hear(event: Event) -> None:
-            listen(event)
             if isinstance(event, Decided):
-                self._hear(event, say)
+                self._hear(event, run.say)
 
-        return hear
+        yield hear
 
     def _hear(self, event: Decided, say: Callable[[str], None]) -> None:
         leading = next(iter(next(iter(self.wanted.values()), {event.policy: []})))

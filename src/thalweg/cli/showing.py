@@ -133,6 +133,7 @@ def progress_text(snapshot: Snapshot, before: Snapshot | None) -> str:
         *_times(snapshot),
         _errors(snapshot.errors),
         f"{snapshot.dropped:,} dropped" if snapshot.dropped else "",
+        f"{snapshot.late:,} late" if snapshot.late else "",
     ]
     return "  ".join(part for part in parts if part)
 
@@ -164,7 +165,8 @@ def summary_table(snapshot: Snapshot, peaks: Peaks | None = None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("component")
     names = ["tasks", "received", "emitted", "errors", "busy"]
-    names += ["dropped"] if snapshot.dropped else []
+    lost = [name for name in ("dropped", "late") if getattr(snapshot, name)]
+    names += lost
     names += ["chosen", "most waiting", "most reordering"] if peaks else []
     for name in names:
         table.add_column(name, justify="right")
@@ -172,8 +174,8 @@ def summary_table(snapshot: Snapshot, peaks: Peaks | None = None) -> Table:
         errors = Text(f"{metrics.errors:,}", style="red" if metrics.errors else "")
         cells: list[str | Text] = [f"{metrics.received:,}", f"{metrics.emitted:,}", errors]
         cells.append(f"{metrics.busy:.2f} s")
-        if snapshot.dropped:
-            cells.append(Text(f"{metrics.dropped:,}", style="red" if metrics.dropped else ""))
+        for count in (getattr(metrics, name) for name in lost):
+            cells.append(Text(f"{count:,}", style="red" if count else ""))
         cells += _queue_cells(metrics, peaks) if peaks else []
         table.add_row(metrics.component, str(metrics.degree), *cells)
     return table
@@ -189,6 +191,28 @@ def _queue_cells(metrics: ComponentMetrics, peaks: Peaks) -> list[str | Text]:
     return [f"{count:,}" for count in seen]
 
 
+def has_stats(snapshot: Snapshot) -> bool:
+    """Say whether there is something to show in :func:`stats_table`."""
+    return any(metrics.stats for metrics in snapshot.components)
+
+
+def stats_table(snapshot: Snapshot) -> Table:
+    """Make the table of Storm's metrics: the last ten minutes of each component."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="last 10 min", title_justify="left")
+    table.add_column("component")
+    names = ["transferred", "acked", "failed", "execute", "process", "complete", "capacity"]
+    for name in names:
+        table.add_column(name, justify="right")
+    for metrics in snapshot.components:
+        stats = metrics.stats["10 min"]
+        counts = [f"{count:,}" for count in (stats.transferred, stats.acked, stats.failed)]
+        latencies = (stats.execute_latency, stats.process_latency, stats.complete_latency)
+        shown = ["" if value is None else f"{1000 * value:.3f} ms" for value in latencies]
+        share = "" if stats.capacity is None else f"{stats.capacity:.3f}"
+        table.add_row(metrics.component, *counts, *shown, share)
+    return table
+
+
 def totals_text(snapshot: Snapshot) -> str:
     """Write the totals of a run in one line, and in another its latency or that of its batches."""
     rate = snapshot.tuples_in / max(snapshot.elapsed, 1e-9)
@@ -199,6 +223,7 @@ def totals_text(snapshot: Snapshot) -> str:
         f"{rate:,.0f} tuples/s",
         _errors(snapshot.errors),
         f"{snapshot.dropped:,} dropped" if snapshot.dropped else "",
+        f"{snapshot.late:,} late" if snapshot.late else "",
     ]
     counts = ", ".join(part for part in parts if part)
     took = f"{_batches(snapshot.batches)}, batch time" if snapshot.batches else "latency"

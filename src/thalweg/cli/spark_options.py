@@ -6,7 +6,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Annotated, Any, cast
 
 import typer
@@ -17,7 +17,7 @@ from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.deploying import AUTHENTICATE
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.runtimes.spark.session import submitted
-from thalweg.runtimes.spark.settings import Executors
+from thalweg.runtimes.spark.settings import Executors, Kafka
 
 SPARK, LOCAL = "spark", "local"
 # Options that the local runtime has as well.
@@ -72,6 +72,13 @@ class SparkOptions:
             help="Spark: elastic asks the cluster for as many executors as the places need.",
         ),
     ] = None
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            metavar="driver|connector",
+            help="Spark: connector reads topics at the places, with spark-sql-kafka-0-10.",
+        ),
+    ] = None
     table: Annotated[
         str | None,
         typer.Option(
@@ -123,6 +130,7 @@ class SparkOptions:
             table=self.table,
             locality=_locality(self.locality),
             executors=cast("Executors", self.executors or "fixed"),
+            kafka=cast("Kafka", self.kafka or "driver"),
             config={AUTHENTICATE: "false"} if self.insecure else {},
         )
 
@@ -146,7 +154,7 @@ def with_options(
         own = inspect.signature(command, eval_str=True).parameters.values()
         hints = typing.get_type_hints(kind, include_extras=True)
         added = [
-            inspect.Parameter(f.name, _BY_NAME, default=f.default, annotation=hints[f.name])
+            inspect.Parameter(f.name, _BY_NAME, default=_default(f), annotation=hints[f.name])
             for f in fields(kind)
         ]
         shown = [p.replace(kind=_BY_NAME) for p in own if p.name != parameter]
@@ -157,6 +165,10 @@ def with_options(
     return decorate
 
 
+def _default(option: Field[Any]) -> Any:
+    return inspect.Parameter.empty if option.default is MISSING else option.default
+
+
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 with_spark_options = with_options(SparkOptions, "spark")
 
@@ -165,4 +177,10 @@ def _locality(given: str | None) -> Locality | None:
     """Read how keys are to be brought together."""
     if given in (None, "off"):
         return None
-    return Locality() if given == "auto" else Locality(every=None if given == "ask" else given)
+    if given == "auto":
+        return Locality()
+    try:
+        return Locality(every=None if given == "ask" else given)
+    except UsageError:
+        expected = "off, ask, auto, or a time such as '10 min'"
+        raise UsageError(explain("--locality", "", expected, repr(given))) from None

@@ -14,15 +14,15 @@ from typing import Annotated, Any
 import pyarrow.compute as pc
 import typer
 
+from thalweg.cli.bars import Bar, bar
 from thalweg.cli.failures import reported
 from thalweg.cli.output import writing
+from thalweg.cli.rebalancing import located
 from thalweg.cli.showing import error_console, print_table, result_console, rows_table, size_text
 from thalweg.cli.state_files import Record, check_suffix, write_records
 from thalweg.cli.state_import import import_file, origin_of
 from thalweg.cli.state_values import Values, key_to_json, keys_meant
 from thalweg.errors import UsageError, explain
-from thalweg.statelog.location import Location
-from thalweg.statelog.manifests import FOLDER
 from thalweg.statelog.reading import Version, manifest_at, versions_at
 from thalweg.statelog.runs import Runs
 
@@ -47,8 +47,12 @@ def list_state(state: State, version: Number = None, debug: Debug = False) -> No
     """Show which versions there are, and what each component has in one of them."""
     with reported(debug), _opened(state, version) as opened, writing():
         console = result_console()
+        names, rows = _stateful(opened), []
+        with bar("reading state", len(names), "components") as done:
+            for name in names:
+                rows.append(_component(opened, name))
+                done.advance()
         print_table(console, rows_table([_facts(opened)]))
-        rows = [_component(opened, name) for name in _stateful(opened)]
         print_table(console, rows_table(rows, right=("size",)))
 
 
@@ -93,7 +97,8 @@ def export_state(
     """Write all keys and values of a component to a file, as JSON."""
     with reported(debug), _opened(state, version) as opened:
         origin = origin_of(opened.manifest, component)
-        count = write_records(to, origin, _records(opened, component))
+        with bar(f"writing {to}", unit="keys") as written:
+            count = write_records(to, origin, _counted(_records(opened, component), written))
         _say(f"wrote {count:,} keys of version {opened.manifest.version} to {to}")
 
 
@@ -108,16 +113,14 @@ def import_state(
     with reported(debug), _opened(state, None) as opened:
         check_suffix(file)
         _names(opened, component)
-        made, count = import_file(opened, component, file)
+        with bar(f"reading {file}", unit="keys") as read:
+            made, count = import_file(opened, component, file, read.advance)
         _say(f"version {made.version}: {count:,} keys of {component!r} from {file}")
 
 
 @contextmanager
 def _opened(state: str, version: int | None) -> Iterator[Version]:
-    location = Location.of(state)
-    inside = location.child("state")  # where --checkpoint puts it
-    if not location.names(FOLDER) and inside.names(FOLDER):
-        location = inside
+    location = located(state)
     manifest = manifest_at(location, version)
     # Runs of other file systems are copied here, so that memory stays small.
     with tempfile.TemporaryDirectory(prefix="thalweg-state-") as cache:
@@ -203,6 +206,12 @@ def _records(opened: Version, component: str) -> Iterator[list[Record]]:
                 {"key": key_to_json(key), "value": values.to_json(data), **more}
                 for key, data in zip(keys, stored, strict=True)
             ]
+
+
+def _counted(batches: Iterator[list[Record]], done: Bar) -> Iterator[list[Record]]:
+    for batch in batches:
+        yield batch
+        done.advance(len(batch))
 
 
 def _say(text: str) -> None:

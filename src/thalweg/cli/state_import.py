@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow as pa
 from thalweg.cli.state_files import Origin, Record, read_origin, read_records
 from thalweg.cli.state_values import Values, key_from_json
 from thalweg.errors import ThalwegError, UsageError, explain, shorten
+from thalweg.eventtime import NEVER
 from thalweg.keys import Key, canonical
 from thalweg.statelog.delivered import read_mark
 from thalweg.statelog.garbage import run_name
@@ -23,9 +24,14 @@ from thalweg.statelog.manifests import ENDED, ComponentMark, Manifest, Manifests
 from thalweg.statelog.parts import SCHEMA, merge, milliseconds
 from thalweg.statelog.reading import Version
 from thalweg.statelog.runs import RunRef, write_run
+from thalweg.timers import TimersCodec
 
 #: Rows and bytes that make a run; more of them make several.
 _ROWS, _BYTES = 1 << 19, 64 << 20
+#: Keys after which it is said how far the reading is.
+_TOLD = 1000
+#: Where a record stands in a file, and the record.
+Place = tuple[str, Record]
 
 
 @dataclass
@@ -46,10 +52,16 @@ class _Rows:
         return merge([pa.RecordBatch.from_arrays(columns, schema=SCHEMA)], oldest=False)
 
 
-def import_file(version: Version, component: str, path: Path) -> tuple[Manifest, int]:
+def import_file(
+    version: Version,
+    component: str,
+    path: Path,
+    done: Callable[[int], None] = lambda _keys: None,
+) -> tuple[Manifest, int]:
     """Commit a version with the values of a file on top of the newest one; give it and the count.
 
-    Places share the new runs: each of them reads its own keys.
+    Places share the new runs: each of them reads its own keys. ``done`` hears of keys as they are
+    read.
     """
     last = version.manifest
     if component not in last.topology:
@@ -58,7 +70,7 @@ def import_file(version: Version, component: str, path: Path) -> tuple[Manifest,
     _check_origin(origin_of(last, component), path)
     refs: list[RunRef] = []
     count = 0
-    for rows in _chunks(version, component, path):
+    for rows in _chunks(version, component, _told(read_records(path), done)):
         name = run_name(last.version + 1, 0, uuid.uuid4().hex)
         parts = {state: waiting.part(last.clock) for state, waiting in rows.items()}
         versions = last.version + 1, last.version + 1
@@ -68,12 +80,19 @@ def import_file(version: Version, component: str, path: Path) -> tuple[Manifest,
         last,
         version=last.version + 1,
         runs=[[*there, *refs] for there in last.runs],
+        due=_due(last, component),
         # What sinks have not been given yet is given to them by the next run.
         staged=last.staged if read_mark(version.location) < last.version else [],
         notes=_without_end(last) | {"imported": f"{count} keys of {component}"},
     )
     Manifests(version.location).commit(made)
     return made, count
+
+
+def _due(last: Manifest, component: str) -> dict[str, tuple[int, int]]:
+    """Let the next batch look at all timers of a component: new ones may be due."""
+    has_timers = last.topology[component].codec.startswith(TimersCodec.__name__)
+    return {**last.due, component: (NEVER, NEVER)} if has_timers else last.due
 
 
 def _without_end(manifest: Manifest) -> dict[str, Any]:
@@ -98,7 +117,17 @@ def _check_origin(wanted: Origin | None, path: Path) -> None:
         raise UsageError(text)
 
 
-def _chunks(version: Version, component: str, path: Path) -> Iterator[dict[str, _Rows]]:
+def _told(records: Iterator[Place], done: Callable[[int], None]) -> Iterator[Place]:
+    """Say now and then how many there were."""
+    for n, record in enumerate(records, 1):
+        yield record
+        if n % _TOLD == 0:
+            done(_TOLD)
+
+
+def _chunks(
+    version: Version, component: str, records: Iterator[Place]
+) -> Iterator[dict[str, _Rows]]:
     mark = version.manifest.topology[component]
     is_split = any(
         version.owners.split(n)[1] is not None for n in version.components().get(component, ())
@@ -106,7 +135,7 @@ def _chunks(version: Version, component: str, path: Path) -> Iterator[dict[str, 
     values = Values(mark.codec)
     chunk: dict[str, _Rows] = {}
     rows = size = 0
-    for where, record in read_records(path):
+    for where, record in records:
         try:
             name = _name(component, mark, record, is_split)
             key, value = _key(mark, record), values.from_json(record["value"])

@@ -24,6 +24,7 @@ import msgspec
 from thalweg.codecs import ArrowCodec, MsgpackCodec
 from thalweg.errors import StateError, ThalwegError, UsageError, explain, shorten
 from thalweg.keys import Key, canonical, decode_key
+from thalweg.timers import NOTHING, TimersCodec
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _plain = MsgpackCodec()
@@ -132,6 +133,10 @@ class Values:
                 batch = ArrowCodec().decode(data)
                 shown = ", ".join(f"{field.name}: {field.type}" for field in batch.schema)
                 return {"$arrow": f"{batch.num_rows} rows ({shown})"} | raw
+            if self.codec.startswith(f"{TimersCodec.__name__}("):
+                timed = TimersCodec().decode(data)
+                value = {} if timed.value is NOTHING else {"value": to_json(timed.value)}
+                return {"$timed": value | {"timers": timed.timers}} | raw
             return to_json(_plain.decode(data)) if self._is_msgpack else raw
         except ThalwegError:
             return raw

@@ -15,7 +15,8 @@ from typing import Annotated
 
 import typer
 
-from thalweg.cli.loading import split_target
+from thalweg.cli.bars import bar
+from thalweg.cli.loading import check_file, split_target
 from thalweg.cli.showing import error_console
 from thalweg.cli.spark_options import SPARK, SparkOptions
 from thalweg.config import setting
@@ -99,7 +100,8 @@ def submit(target: str, own: Sequence[str], spark: SparkOptions, how: SubmitOpti
         folder = Path(name)
         if how.pack:
             error_console().print("packing this Python environment", markup=False)
-            pack(folder / _ARCHIVE)
+            with bar("packing"):
+                pack(folder / _ARCHIVE)
             job = replace(job, archive=str(folder / _ARCHIVE))
         (folder / _LAUNCHER).write_text("from thalweg.cli import main\n\nmain()\n")
         properties = write_properties(folder, settings)
@@ -113,13 +115,14 @@ def submission(
     """Make of the options what is to be submitted; raises when they make no sense together."""
     spark.runtime(SPARK)
     file, name = split_target(target)
-    if not file.is_file():
-        raise UsageError(explain(f"file {str(file)!r}", expected="a Python file"))
+    check_file(file)
     if not spark.master:
         raise typer.BadParameter("--master: expected spark://HOST:PORT, yarn or k8s://...")  # noqa: EM101 (usage)
     if how.archive and (how.pack or not how.archive.is_file()):
         got = "--pack as well" if how.pack else "no such file"
-        raise UsageError(explain(f"--archive {how.archive}", "", "one packed environment", got))
+        hint = "--pack alone makes one of this Python environment"
+        text = explain(f"--archive {how.archive}", "", "one packed environment", got, hint)
+        raise UsageError(text)
     _check_kept(spark, how.deploy_mode)
     kept = {f.name: getattr(spark, f.name) for f in fields(spark)}
     options = [
@@ -145,7 +148,7 @@ def given_settings(how: SubmitOptions) -> dict[str, str]:
     found: dict[str, str] = {}
     if how.properties:
         found |= _read(how.properties)
-    for key, value in map(setting, how.conf or ()):
+    for key, value in (setting(text, "--conf") for text in how.conf or ()):
         if is_secret(key):
             hint = "write it into a file for --properties"
             got = "on the command line, which every user of this machine can read"
@@ -159,7 +162,7 @@ def _read(file: Path) -> dict[str, str]:
         found = read_properties(file.read_text(encoding="utf-8"))
         open_to_others = file.stat().st_mode & 0o077
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(explain(f"--properties {file}", "", "a text file", str(error))) from None
+        raise UsageError(explain(f"--properties {file}", "", "a text file", str(error))) from error
     if open_to_others and any(map(is_secret, found)):
         got = "one that others can read, with secrets in it"
         hint = f"chmod 600 {file}"
@@ -172,7 +175,8 @@ def _check_kept(spark: SparkOptions, mode: DeployMode) -> None:
     kept = spark.state or spark.checkpoint
     if not kept and not is_near(spark.master or ""):
         expected = "a location that all hosts share, for a cluster"
-        raise UsageError(explain("--state or --checkpoint", "", expected, "none"))
+        hint = "as --checkpoint s3://BUCKET/FOLDER, or a folder that all of them mount"
+        raise UsageError(explain("--state or --checkpoint", "", expected, "none", hint))
     for place in filter(None, (spark.state, spark.checkpoint)):
         if mode is DeployMode.CLUSTER and "://" not in place and not os.path.isabs(place):
             expected = "a URI or an absolute path, because the driver runs elsewhere"

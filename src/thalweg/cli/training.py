@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from thalweg.cli.bars import bar
 from thalweg.cli.output import writing
 from thalweg.cli.showing import error_console, print_table, result_console, rows_table
 from thalweg.connectors.traces import trace
@@ -49,7 +51,11 @@ class TrainOptions:
 def train_table(source: Path, to: Path, how: TrainOptions) -> None:
     """Learn from a file, in addition to what the table knows that is there already."""
     known = Table.load(to) if to.exists() else None
-    table = _from_history(source, known) if _is_history(source) else _from_trace(source, known, how)
+    with bar(f"learning from {source}"):
+        if _is_history(source):
+            table = _from_history(source, known, how)
+        else:
+            table = _from_trace(source, known, how)
     table.save(to)
     with writing():
         print_table(result_console(), rows_table(_rows(table)))
@@ -65,13 +71,24 @@ def _is_history(source: Path) -> bool:
         raise UsageError(explain(f"file {str(source)!r}", "", expected, str(error))) from error
 
 
-def _from_history(source: Path, known: Table | None) -> Table:
+def _from_history(source: Path, known: Table | None, how: TrainOptions) -> Table:
+    name, without = f"history {str(source)!r}", TrainOptions()
+    every = [option.name for option in fields(how)]
+    given = [f"--{each}" for each in every if getattr(how, each) != getattr(without, each)]
+    if given:
+        expected, hint = "no options of a trace", "its samples say all that"
+        raise UsageError(explain(name, "", expected, ", ".join(given), hint))
+    table = known
     with History(source, writes=False) as history:
-        # Sources have no latency: nothing is decided about them.
-        samples = [s for s in history.samples() if s.latency_mean is not None]
-    if not samples:
-        raise UsageError(explain(f"history {str(source)!r}", "", "samples of a run", "none"))
-    return learnt(samples, known, period=_period(samples))
+        for origin in history.origins():
+            # Sources have no latency: nothing is decided about them.
+            all_samples = history.samples(origin=origin)
+            samples = [s for s in all_samples if s.latency_mean is not None]
+            if samples:
+                table = learnt(samples, table, period=origin.period or _period(samples))
+    if table is known:
+        raise UsageError(explain(name, "", "samples of a run", "none"))
+    return table or Table()
 
 
 def _period(samples: list[Sample]) -> float:
@@ -85,23 +102,27 @@ def _period(samples: list[Sample]) -> float:
 
 
 def _from_trace(source: Path, known: Table | None, how: TrainOptions) -> Table:
-    if how.component is None or how.cost is None or not how.cost > 0:
-        expected = "--component and --cost above 0, of the component that gets these tuples"
+    if how.component is None or how.cost is None or not 0 < how.cost < math.inf:
+        expected = (
+            "--component and --cost above 0, and finite, of the component that gets these tuples"
+        )
         raise UsageError(explain(f"trace {str(source)!r}", "", expected))
     profile = trace(source, how.column, how.every)
     steps = range(max(1, round(profile.end / how.period)))
-    counts = [profile.count_by(step * how.period) for step in (*steps, len(steps))]
-    rates = [(after - before) / how.period for before, after in pairwise(counts)]
+    # The last one is as long as what is left, however short a trace is.
+    times = [*(step * how.period for step in steps), profile.end]
+    ends = pairwise((time, profile.count_by(time)) for time in times)
+    rates = [(after - before) / (end - begin) for (begin, before), (end, after) in ends]
     return train([Lesson(how.component, rates, how.cost, how.most)], known, period=how.period)
 
 
-def _rows(table: Table) -> list[dict[str, str]]:
+def _rows(table: Table) -> list[dict[str, object]]:
     """Show which degree is the best at which rate."""
-    found = []
+    found: list[dict[str, object]] = []
     for component, bands in table.rewards.items():
         listed = sorted(bands)
         for band in listed[:: max(1, len(listed) // _SHOWN)]:
             rate = table.growth ** (band + 0.5) - 1
             best = table.best(component, rate)
-            found.append({"component": component, "tuples/s": f"{rate:.3g}", "degree": f"{best}"})
+            found.append({"component": component, "tuples/s": rate, "degree": best})
     return found

@@ -91,8 +91,7 @@ class Files(BlockSpout):
 
     def discover_fields(self) -> Fields | None:
         """Read the fields from the first file: its header or schema; None when it has neither."""
-        find = matching if self.tail else matching_or_fail
-        found = find(self.patterns)
+        found = self.present()
         if not found:
             expected = "a file to read the fields from, or fields=..."
             raise UsageError(explain(f"files {list(self.patterns)}", "", expected, "no file yet"))
@@ -101,6 +100,10 @@ class Files(BlockSpout):
         except (BadFile, OSError) as error:
             text = explain("fields", found[0], "a header or schema", str(error))
             raise RecordError(text) from error
+
+    def present(self) -> list[str]:
+        """List the files that are there; none need be where more are looked for."""
+        return matching(self.patterns) if self.tail else matching_or_fail(self.patterns)
 
     def prepare(self, context: TaskContext) -> None:
         """Find the files of this task."""

@@ -32,6 +32,8 @@ class FileFormat:
     delimiter: str | None = None
     #: Bytes of the longest record.
     max_record: int = MAX_RECORD
+    #: Whether lines of JSON may lack fields, which have no value then.
+    lacking: bool = False
 
     def of(self, path: str) -> FormatName:
         """Give the format of a file.

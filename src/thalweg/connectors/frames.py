@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from thalweg.components import BlockSpout, Shared
+from thalweg.connectors.messages import Refuse
 from thalweg.errors import UsageError, explain
+from thalweg.schemas import Shape
+
+
+class Decoder(Protocol):
+    """Makes the fields of a source of the columns of its DataFrame, where rows are read."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+
+    def reading(
+        self, shape: Shape, refuse: Refuse
+    ) -> Callable[[pa.RecordBatch], pa.RecordBatch | None]:
+        """Give a function that makes record batches of fields of those of the DataFrame."""
 
 
 class SparkSource(Shared, BlockSpout):
     """Rows of a DataFrame, streaming or static."""
+
+    #: What makes fields of its columns; without it the columns are the fields.
+    decoder: Decoder | None = None
+    #: Whether a stream ends behind what is there when the run begins.
+    bounded = False
 
     def __init__(self, frame: Callable[[Any], Any]) -> None:
         self.frame = frame

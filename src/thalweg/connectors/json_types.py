@@ -55,8 +55,9 @@ def bare_type(type_: pa.DataType) -> Any:
     return next((python for check, python in _CHECKS if check(type_)), Any)
 
 
-def record_type(declared: Fields) -> type[msgspec.Struct]:
-    """Make the struct that a JSON object with these fields is decoded into."""
+def record_type(declared: Fields, lacking: bool = False) -> type[msgspec.Struct]:
+    """Make the struct that a JSON object with these fields, or some of them, is decoded into."""
     pairs = zip(declared.names, declared.types, strict=True)
+    default = (None,) if lacking else ()
     # Decoded JSON has no cycles, so the collector need not look at the records.
-    return msgspec.defstruct("Record", [(n, python_type(t)) for n, t in pairs], gc=False)
+    return msgspec.defstruct("Record", [(n, python_type(t), *default) for n, t in pairs], gc=False)

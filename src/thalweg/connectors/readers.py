@@ -20,7 +20,8 @@ from thalweg.schemas import Fields, Shape, fields
 
 #: Large enough to read fast, small enough for many files.
 _CHUNK = 256 * 1024
-_BOM = b"\xef\xbb\xbf"
+#: What some programs put before the first line.
+BOM = b"\xef\xbb\xbf"
 
 
 class Reader(Protocol):
@@ -108,7 +109,7 @@ class LineReader:
                 self._at_end = True
                 return
             if data:
-                skipped = len(_BOM) if not self.offset and data.startswith(_BOM) else 0
+                skipped = len(BOM) if not self.offset and data.startswith(BOM) else 0
                 self.offset += len(data)
                 queue.feed(data[skipped:])
             else:
@@ -151,7 +152,7 @@ def _decoder(path: str, format_: FileFormat, shape: Shape, refuse: Refuse) -> De
         case "text":
             return TextRecords(shape, refuse)
         case "jsonl":
-            return JsonRecords(shape, refuse)
+            return JsonRecords(shape, refuse, format_.lacking)
         case _:
             return CsvRecords(shape, refuse, format_.delimiter_of(path), format_.max_record)
 
@@ -165,7 +166,7 @@ def discover(path: str, format_: FileFormat) -> Fields | None:
             return parquet_fields(path)
         case "csv" | "tsv":
             with open_bytes(path) as file:
-                line = file.readline(format_.max_record).removeprefix(_BOM)
+                line = file.readline(format_.max_record).removeprefix(BOM)
             return fields(header_names(line, format_.delimiter_of(path)))
         case _:
             return None

@@ -113,9 +113,9 @@ class TextRecords(_PerLine):
 class JsonRecords(_PerLine):
     """Each line is a JSON object; blank lines are passed over."""
 
-    def __init__(self, shape: Shape, refuse: Refuse) -> None:
+    def __init__(self, shape: Shape, refuse: Refuse, lacking: bool = False) -> None:
         super().__init__(shape, refuse)
-        self._decode = msgspec.json.Decoder(record_type(shape.fields)).decode
+        self._decode = msgspec.json.Decoder(record_type(shape.fields, lacking)).decode
         self._getters = [attrgetter(name) for name in shape.names]
 
     def decode(self, lines: Lines, limit: int, last: bool) -> pa.RecordBatch | None:

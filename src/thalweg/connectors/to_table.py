@@ -16,10 +16,9 @@ import contextlib
 import os
 import uuid
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from thalweg.components import BlockBolt, TaskContext
 from thalweg.connectors.parquet_parts import ParquetParts
@@ -35,6 +34,9 @@ from thalweg.errors import SchemaError, StateError, explain
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
 from thalweg.statelog.objects import checksum_of
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 #: Begins the names of staged files that are not at the state's location.
 ELSEWHERE = "@table/"
@@ -253,6 +255,8 @@ def read_table(
     manifest = manifests.whole(latest if version is None else version)
     for file in manifest.files if verify else ():
         _check(location, file)
+    import pyarrow.dataset as ds  # noqa: PLC0415 (loads pandas, which takes a third of a second)
+
     opened, folder = file_system(location)
     parquet = ds.ParquetFileFormat()
     fragments = [parquet.make_fragment(f"{folder}/{file.name}", opened) for file in manifest.files]

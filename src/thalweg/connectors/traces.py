@@ -40,7 +40,8 @@ def trace(
     with _open(path) as file:
         counts = _counts(file, os.fspath(path), column)
     if not counts:
-        raise RecordError(explain(f"trace {os.fspath(path)!r}", expected="counts", got="none"))
+        hint = "a number per line, or a column of a CSV file"
+        raise RecordError(explain(f"trace {os.fspath(path)!r}", "", "counts", "none", hint))
     return of_counts(np.concatenate(counts) * scale, interval)
 
 

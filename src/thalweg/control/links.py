@@ -93,6 +93,12 @@ class Observed:
         return sum(self.traffic(link) for link in self.fit if link.sender == sender)
 
 
+def comparable(tables: Tables) -> Tables:
+    """Give the tables that can be compared: those with the most places."""
+    most = max((table.places for table in tables.values()), default=1)
+    return {name: table for name, table in tables.items() if table.places == most}
+
+
 def number_of_places(tables: Tables) -> int:
     """Give the number of places, which is the same for all tables."""
     return next(iter(tables.values())).places

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from thalweg.control.assigning import Moved
 from thalweg.control.scaling.monitor import Monitor
 from thalweg.control.scaling.values import Decision, Sample, View
 
@@ -107,10 +108,17 @@ class Loop:
         self._end(now)
         self._begun = plan
 
+    def given_up(self) -> Plan:
+        """Forget what was begun, since it cannot be done after all; gives what that was."""
+        begun, self._begun = self._begun, Plan()
+        return begun
+
     def _end(self, now: float) -> None:
         """Take note of what has been done; from now on there is grace."""
         done, self._begun = self._begun, Plan()
         self._monitor.changed(now, done.degrees)
+        for each in done.of(Moved):
+            self._monitor.moved(now, each.components)
 
     def _decided(self, view: View) -> Plan:
         plan = Plan()

@@ -22,6 +22,8 @@ from thalweg.topology import Component, Topology
 
 #: Operators of one chain at most; all sets of them are looked at.
 _LONGEST = 10
+#: Tuples sent for each one taken from which on they are more.
+_MORE = 1.1
 _ANYWHERE = (Shuffle, NoGrouping, LocalOrShuffle)
 
 
@@ -83,7 +85,7 @@ def touches(component: Component) -> Touch | None:
     found: Touch | None = getattr(component.body, "touches", None)
     if component.kind is not Kind.STATELESS or len(component.inputs) != 1:
         return None
-    plain = isinstance(component.inputs[0].grouping, _ANYWHERE) and component.options.tick is None
+    plain = isinstance(component.inputs[0].grouping, _ANYWHERE) and component.tick is None
     return found if plain and component.options.isolation != "process" else None
 
 
@@ -211,8 +213,9 @@ def measured(view: View, name: str, least: int) -> Measured | None:
     busy = sum(sample.busy for sample in window.samples)
     if not window.complete or window.processed < max(1, least) or not busy:
         return None
-    passed = min(1.0, window.emitted(DEFAULT_STREAM) / window.processed)
-    return Measured(busy / window.processed, passed)
+    passed = window.emitted(DEFAULT_STREAM) / window.processed
+    # Tuples are counted at two moments; only a join sends clearly more of them than it takes.
+    return Measured(busy / window.processed, 1.0 if 1.0 < passed < _MORE else passed)
 
 
 def rewired(nodes: Sequence[Node], made: Reorder) -> tuple[Node, ...]:
@@ -236,14 +239,16 @@ def rewired(nodes: Sequence[Node], made: Reorder) -> tuple[Node, ...]:
 
 
 def foreseen(view: View, made: Reorder, costs: Costs) -> View:
-    """Show a view as if the last Delta had passed with the new order."""
-    windows = dict(view.windows)
+    """Show a view as if all that is known of had passed with the new order."""
+    windows, history = dict(view.windows), dict(view.history)
     for at, name in enumerate(made.after):
         was = reach(made.before, made.before.index(name), costs)
         part = reach(made.after, at, costs) / was if was else 1.0
         kept = windows[name]
         windows[name] = Window(tuple(_scaled(s, part) for s in kept.samples), kept.expected)
-    return replace(view, nodes=rewired(view.nodes, made), windows=windows)
+        if name in history:
+            history[name] = tuple(_scaled(s, part) for s in history[name])
+    return replace(view, nodes=rewired(view.nodes, made), windows=windows, history=history)
 
 
 def _scaled(sample: Sample, part: float) -> Sample:

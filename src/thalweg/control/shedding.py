@@ -63,13 +63,17 @@ class Shed:
         kept = self._kept(view, before)
         known = [(self._part(view, node, kept), node.name) for node in view.scalable]
         parts = [(part, name) for part, name in known if part is not None]
-        if view.in_grace or not parts:
+        if view.in_grace or not (parts or before):
             return ()
+        if not parts:
+            return self._unneeded(view, before)
         part, name = min(parts)
         lacks = math.ceil((1 - part) / _STEP - 1e-9) * _STEP
         share = round(min(max(0.0, lacks), self.allowed), 4)
         error = relative_error(share, self._chances(view, before))
-        text = f"{name!r} can do {100 * part:.0f} % of what comes at its highest degree"
+        full = view.degrees[name] >= view.node(name).most
+        limit = "at its highest degree" if full else "with the slots that there are"
+        text = f"{name!r} can do {100 * part:.0f} % of what comes {limit}"
         if share:
             text += (
                 f": {100 * share:.0f} % of all {self._what} are given up (allowed: "
@@ -101,6 +105,14 @@ class Shed:
         return 1 - before if self.window is None or not kept else kept / (kept + lost)
 
     @staticmethod
+    def _unneeded(view: View, before: float) -> Sequence[Made]:
+        """Let all come again where every component can have more tasks."""
+        known = all(view.windows[node.name].complete for node in view.scalable)
+        can_grow = all(_can_grow(view, node) for node in view.scalable)
+        text = "every component can have more tasks: nothing is given up"
+        return (Shedding(0.0, before, text),) if known and can_grow else ()
+
+    @staticmethod
     def _part(view: View, node: Node, kept: float) -> float | None:
         """Give the part of its input that a component can do; None if nobody knows, or it can grow.
 
@@ -108,8 +120,14 @@ class Shed:
         """
         window, degree = view.windows[node.name], view.degrees[node.name]
         busy = sum(sample.busy for sample in window.samples)
-        if degree < node.most or not window.complete or not busy or not window.processed:
+        if _can_grow(view, node) or not window.complete or not busy or not window.processed:
             return None
         can = window.processed / busy * degree * view.delta
         comes = window.received / kept + window.pending
         return min(1.0, can / comes) if comes else 1.0
+
+
+def _can_grow(view: View, node: Node) -> bool:
+    """Say whether a component can have more tasks than were decided, going by all that is known."""
+    free = view.slots is None or sum(view.degrees.values()) < view.slots
+    return free and view.degrees[node.name] < node.most

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from thalweg.control.assigning import Moved, Triggers, Trouble, limited, trouble
 from thalweg.control.loop import Made, Plan
 from thalweg.control.ordering import (
     Chain,
@@ -16,10 +17,15 @@ from thalweg.control.ordering import (
     measured,
     reorder,
 )
+from thalweg.control.scaling.needs import with_learnt_cores
+from thalweg.control.scaling.sharing import share
 from thalweg.control.scaling.values import Decision, Policy, View
+from thalweg.placement.values import Task, Unit
 
 #: Finds places for tasks: gives the degrees for which there are some, and why not for more.
 Place = Callable[[Mapping[str, int]], tuple[Mapping[str, int], Mapping[str, str]]]
+#: Finds other units for tasks; none where that makes nothing better.
+Move = Callable[[Trouble], Mapping[Task, Unit]]
 
 
 class Order:
@@ -68,14 +74,32 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Learn:
+    """Decides nothing, but lets the steps below see what tasks need, not what was declared."""
+
+    def decide(self, _view: View, _above: Plan) -> Sequence[Made]:
+        """Leave all as it is."""
+        return ()
+
+    def revised(self, view: View, _made: Sequence[Made]) -> View:
+        """Show what tasks have used."""
+        return with_learnt_cores(view)
+
+
+@dataclass(frozen=True)
 class Replicate:
-    """Degrees, as a policy says."""
+    """Degrees, as a policy says; but more tasks do not help where a link is full."""
 
     policy: Policy
+    #: How full a link has to be for its streams to count as limited by it.
+    link: float = Triggers.link
 
     def decide(self, view: View, _above: Plan) -> Sequence[Made]:
-        """Ask the policy."""
-        return self.policy.decide(view)
+        """Ask the policy, and say whom more tasks would not help."""
+        made = self.policy.decide(view)
+        more = [each for each in made if each.degree > each.before]
+        why = {each.component: limited(view, view.node(each.component), self.link) for each in more}
+        return [*made, *(_stays(each, text) for each in more if (text := why[each.component]))]
 
     def revised(self, view: View, made: Sequence[Made]) -> View:
         """Show the degrees that were decided."""
@@ -83,8 +107,36 @@ class Replicate:
 
 
 @dataclass(frozen=True)
+class Share:
+    """Tasks for the most valuable components first, where there are not slots for all wishes.
+
+    >>> from thalweg.control.scaling.monitor import Monitor
+    >>> from thalweg.control.scaling.values import Node
+    >>> nodes = [Node("bill", most=8, priority=2.0), Node("chart", most=8)]
+    >>> view = Monitor(nodes, slots=6).view(0.0, {"bill": 1, "chart": 1})
+    >>> wishes = Decision("bill", 4, 1, "too much"), Decision("chart", 4, 1, "too much")
+    >>> [made] = Share().decide(view, Plan(wishes))
+    >>> made.component, made.degree
+    ('chart', 2)
+    """
+
+    def decide(self, view: View, above: Plan) -> Sequence[Made]:
+        """Say who gets fewer tasks than were decided."""
+        lessened = share(view, above.degrees)
+        lacking = {each.component for each in lessened.lacking}
+        return [made for made in lessened.decisions if made.component in lacking]
+
+    def revised(self, view: View, made: Sequence[Made]) -> View:
+        """Show the degrees for which there are slots."""
+        return with_degrees(view, made)
+
+
+@dataclass(frozen=True)
 class Assign:
-    """Places for tasks; it is asked when a step above has changed something.
+    """Places for tasks: for those that are new, and others for those that are badly placed.
+
+    It is asked when a step above has changed a degree; and when a link or a machine is in
+    :func:`trouble <thalweg.control.assigning.trouble>`, if somebody can move tasks.
 
     >>> from thalweg.control.scaling.monitor import Monitor
     >>> from thalweg.control.scaling.values import Node
@@ -96,11 +148,20 @@ class Assign:
     """
 
     place: Place
+    #: Finds other units for tasks, where that makes it better.
+    move: Move | None = None
+    triggers: Triggers = field(default_factory=Triggers)
 
     def decide(self, view: View, above: Plan) -> Sequence[Made]:
-        """Say which degrees there is no room for."""
-        if not above.changes:
-            return ()
+        """Say which degrees there is no room for, or which tasks move."""
+        lacks = self._lacking(view, above) if above.changes else []
+        if self.move is None or view.in_grace or any(made.changes for made in above.degrees):
+            return lacks
+        found = trouble(view, self.triggers)
+        units = {} if found is None else self.move(found)
+        return [*lacks, Moved(units, found.reason)] if found is not None and units else lacks
+
+    def _lacking(self, view: View, above: Plan) -> list[Made]:
         granted, reasons = self.place(view.degrees)
         return [
             _less(made, granted[made.component], reasons.get(made.component, ""))
@@ -122,3 +183,8 @@ def with_degrees(view: View, made: Sequence[Made]) -> View:
 def _less(made: Decision, granted: int, reason: str) -> Decision:
     text = f"{made.reason}; {granted} of {made.degree} tasks: {reason}"
     return replace(made, degree=granted, reason=text)
+
+
+def _stays(made: Decision, why: str) -> Decision:
+    text = f"{made.reason}; but {why}, and more tasks do not help"
+    return replace(made, degree=made.before, reason=text)

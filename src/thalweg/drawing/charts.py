@@ -2,74 +2,165 @@
 
 >>> "polyline" in line_chart("locality", {"hash": [(1, 0.2), (2, 0.2)]}, "period", "share")
 True
+
+A page that shows them can give their parts other colours: the background is of the class ``back``,
+lines of the grid are of ``grid``, and the n-th series is of ``line-n``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from xml.sax.saxutils import escape
 
 Points = Sequence[tuple[float, float]]
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 720, 400, 70, 50, 170, 60
+# Narrow enough for a telephone, where it is half as large.
+_WIDTH, _PLOT, _LEFT, _TOP, _RIGHT, _BOTTOM = 560, 220, 66, 52, 18, 46
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 # Beyond so many points of a line, dots would touch each other.
 _MOST_DOTS = 60
+# Room of a letter in the legend, of what stands before a name, and of a line of names.
+_LETTER, _SIGN, _ROW = 8.0, 36.0, 20.0
+# Marks of an axis, at most.
+_ACROSS, _UP = 7, 5
 
 
 def line_chart(
-    title: str, series: Mapping[str, Points], across: str, up: str, logarithmic: bool = False
+    title: str,
+    series: Mapping[str, Points],
+    across: str,
+    up: str,
+    logarithmic: bool = False,
+    span: Sequence[float] = (),
 ) -> str:
-    """Draw named series of points; ``logarithmic`` is the axis across."""
+    """Draw named series of points; ``logarithmic`` is the axis across, which holds ``span``."""
     points = [point for line in series.values() for point in line]
-    xs = [_scaled(x, logarithmic) for x, _ in points] or [0.0]
-    ys = [y for _, y in points] or [0.0]
-    frame = (min(xs), max(*xs, min(xs) + 1e-9), 0.0, max(_round_up(max(ys)), 1e-9))
-    parts = [*_opening(title, across, up), *_grid(frame, logarithmic)]
-    for number, (name, line) in enumerate(series.items()):
-        scaled = [(_scaled(x, logarithmic), y) for x, y in line]
-        parts += _line(name, [_at(frame, x, y) for x, y in scaled], number)
+    xs = [_scaled(x, logarithmic) for x in (*(x for x, _ in points), *span)] or [0.0]
+    frame = _Frame.of(xs, [y for _, y in points] or [0.0])
+    places = list(_legend(series))
+    height = frame.bottom + _BOTTOM + _ROW * (places[-1][1] + 1 if places else 0)
+    parts = [*_opening(title, height), *_axes(frame, across, up), *_grid(frame, logarithmic)]
+    for number, (line, place) in enumerate(zip(series.items(), places, strict=True)):
+        name, given = line
+        parts += _line([frame.at(_scaled(x, logarithmic), y) for x, y in given], number)
+        parts += _named(name, number, place[0], frame.bottom + _BOTTOM + 8 + _ROW * place[1])
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _opening(title: str, across: str, up: str) -> Iterator[str]:
+def steps(points: Points) -> Points:
+    """Let each value hold until the next one: it is drawn as steps.
+
+    >>> steps([(0.0, 1.0), (2.0, 3.0)])
+    [(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]
+    """
+    made = list(points[:1])
+    for (_, before), (x, y) in pairwise(points):
+        made += [(x, before), (x, y)] if y != before else [(x, y)]
+    return made
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What the axes span, and the distances of their marks."""
+
+    left: float
+    right: float
+    top: float
+    across: float
+    up: float
+    bottom: float = _TOP + _PLOT
+
+    @classmethod
+    def of(cls, xs: Sequence[float], ys: Sequence[float]) -> _Frame:
+        left, right, most = min(xs), max(*xs, min(xs) + 1e-9), max(*ys, 1e-9)
+        up = _step(most, _UP)
+        if all(y == int(y) for y in ys):  # there is no half of a task
+            up = max(1.0, up)
+        top = max(1, math.ceil(most / up - 1e-9)) * up
+        return cls(left, right, top, _step(right - left, _ACROSS), up)
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        share = (x - self.left) / (self.right - self.left)
+        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT), self.bottom - y / self.top * _PLOT
+
+    def marks_across(self) -> list[float]:
+        first = math.ceil(self.left / self.across - 1e-9)
+        last = math.floor(self.right / self.across + 1e-9)
+        return [n * self.across for n in range(first, last + 1)]
+
+    def marks_up(self) -> list[float]:
+        return [n * self.up for n in range(round(self.top / self.up) + 1)]
+
+
+def _step(span: float, most: int) -> float:
+    """Give a round distance of marks: 1, 2 or 5, or one of these with zeros.
+
+    >>> _step(699.0, 7), _step(1.0, 5), _step(35_000.0, 5)
+    (100.0, 0.2, 10000.0)
+    """
+    power = 10.0 ** math.floor(math.log10(span / most))
+    return next(n * power for n in (1, 2, 5, 10) if n * power * most >= span * (1 - 1e-9))
+
+
+def _legend(names: Mapping[str, Points]) -> Iterator[tuple[float, int]]:
+    """Give each name its place below the picture: how far to the right, and in which row."""
+    x, row = float(_LEFT), 0
+    for name in names:
+        room = _SIGN + _LETTER * len(name)
+        if x + room > _WIDTH and x > _LEFT:
+            x, row = float(_LEFT), row + 1
+        yield x, row
+        x += room
+
+
+def _opening(title: str, height: float) -> Iterator[str]:
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'width="{_WIDTH}" height="{_HEIGHT}" font-family="Helvetica, Arial, sans-serif">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" role="img" '
+        f'width="{_WIDTH}" height="{height:.0f}" font-family="Helvetica, Arial, sans-serif">'
     )
     yield f"<title>{escape(title)}</title>"
-    yield '<rect width="100%" height="100%" fill="#ffffff"/>'
-    yield f'<text x="{_LEFT}" y="28" font-size="15" font-weight="bold">{escape(title)}</text>'
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    yield _text(middle, _HEIGHT - 16, across, "middle")
-    yield f'<text x="{_LEFT}" y="44" font-size="12">{escape(up)}</text>'
+    yield '<rect class="back" width="100%" height="100%" fill="#ffffff"/>'
+    yield f'<text x="{_LEFT}" y="24" font-size="15" font-weight="bold">{escape(title)}</text>'
 
 
-def _grid(frame: tuple[float, float, float, float], logarithmic: bool) -> Iterator[str]:
-    for i in range(5):
-        x = frame[0] + (frame[1] - frame[0]) * i / 4
-        y = frame[2] + (frame[3] - frame[2]) * i / 4
-        left, height = _at(frame, frame[0], y)
+def _axes(frame: _Frame, across: str, up: str) -> Iterator[str]:
+    yield f'<text x="{_LEFT}" y="42" font-size="12">{escape(up)}</text>'
+    yield _text((_LEFT + _WIDTH - _RIGHT) / 2, frame.bottom + 38, across, "middle")
+
+
+def _grid(frame: _Frame, logarithmic: bool) -> Iterator[str]:
+    for y in frame.marks_up():
+        left, height = frame.at(frame.left, y)
         yield (
-            f'<line x1="{left:.1f}" x2="{_WIDTH - _RIGHT}" y1="{height:.1f}" y2="{height:.1f}" '
-            'stroke="#dddddd"/>'
+            f'<line class="grid" x1="{left:.1f}" x2="{_WIDTH - _RIGHT}" y1="{height:.1f}" '
+            f'y2="{height:.1f}" stroke="#dddddd"/>'
         )
-        yield _text(left - 8, height + 4, _number(y, frame[3]), "end")
-        shown, most = (10**x, math.inf) if logarithmic else (x, frame[1])
-        yield _text(_at(frame, x, 0)[0], _HEIGHT - _BOTTOM + 18, _number(shown, most), "middle")
+        yield _text(left - 8, height + 4, _number(y, frame.top), "end")
+    for x in frame.marks_across():
+        shown, most = (10**x, math.inf) if logarithmic else (x, frame.right)
+        yield _text(frame.at(x, 0)[0], frame.bottom + 18, _number(shown, most), "middle")
 
 
-def _line(name: str, points: Points, number: int) -> Iterator[str]:
-    colour = _COLOURS[number % len(_COLOURS)]
+def _line(points: Points, number: int) -> Iterator[str]:
+    colour, line = _COLOURS[number % len(_COLOURS)], f"line-{number % len(_COLOURS)}"
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+    yield (
+        f'<polyline class="{line}" points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+    )
     for x, y in points if len(points) <= _MOST_DOTS else ():
-        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
-    height = _TOP + 10 + 20 * number
-    left = _WIDTH - _RIGHT + 14
-    yield f'<rect x="{left}" y="{height - 5}" width="14" height="4" fill="{colour}"/>'
+        yield f'<circle class="{line}" cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
+
+
+def _named(name: str, number: int, left: float, height: float) -> Iterator[str]:
+    colour, line = _COLOURS[number % len(_COLOURS)], f"line-{number % len(_COLOURS)}"
+    yield (
+        f'<rect class="{line}" x="{left:.1f}" y="{height - 5:.1f}" width="14" height="4" '
+        f'fill="{colour}"/>'
+    )
     yield _text(left + 20, height + 1, name, "start")
 
 
@@ -88,20 +179,5 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
     )
 
 
-def _at(frame: tuple[float, float, float, float], x: float, y: float) -> tuple[float, float]:
-    across = (x - frame[0]) / (frame[1] - frame[0])
-    up = (y - frame[2]) / (frame[3] - frame[2])
-    return _LEFT + across * (_WIDTH - _LEFT - _RIGHT), _HEIGHT - _BOTTOM - up * (
-        _HEIGHT - _TOP - _BOTTOM
-    )
-
-
 def _scaled(x: float, logarithmic: bool) -> float:
     return math.log10(max(x, 1.0)) if logarithmic else float(x)
-
-
-def _round_up(value: float) -> float:
-    if value <= 0:
-        return 0.0
-    step = 10.0 ** math.floor(math.log10(value)) / 2
-    return math.ceil(value / step) * step

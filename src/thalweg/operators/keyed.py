@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from thalweg.anyvalues import bare, dressed
 from thalweg.blocks import DEFAULT_STREAM, Rows
 from thalweg.components import BlockBolt, Kind, Shared
 from thalweg.errors import SchemaError
@@ -293,13 +294,15 @@ class Count(KeyedBolt):
 
     def _counts(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], pa.Array]:
         """Count the tuples of each key: the columns of keys, and the numbers."""
+        types = [batch.schema.field(name).type for name in self.key]
+        batch = bare(batch)
         if len(self.key) == 1 and batch.num_rows <= _FEW and not is_weighed(batch):
             found = batch.column(self.key[0]).value_counts()
-            return [found.field(0)], found.field(1)
+            return [dressed(found.field(0), types[0])], found.field(1)
         groups = pa.TableGroupBy(pa.Table.from_batches([batch]), list(self.key), use_threads=False)
         counts = groups.aggregate([(WEIGHT, "sum") if is_weighed(batch) else ([], "count_all")])
         columns = [counts.column(name).combine_chunks() for name in (*self.key, -1)]
-        return columns[:-1], columns[-1]
+        return list(map(dressed, columns[:-1], types)), columns[-1]
 
 
 class Tally(Count):

@@ -15,7 +15,7 @@ where no unit has enough left. Tasks that have a unit already keep it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -39,11 +39,15 @@ def place(
     machines: Sequence[Machine],
     strategy: Strategy = "resource",
     kept: Mapping[Task, Unit] | None = None,
+    closed: Collection[int] = (),
 ) -> Placement:
-    """Give every task a unit, or say why it has none; ``kept`` are those that tasks have now."""
+    """Give every task a unit, or say why it has none; ``kept`` are those that tasks have now.
+
+    Machines that are ``closed`` take no more tasks.
+    """
     if strategy not in STRATEGIES:
         raise UsageError(explain("placement", "", f"one of {STRATEGIES}", repr(strategy)))
-    room, score = _Room(machines, demand), _SCORES[strategy]
+    room, score = _Room(machines, demand, closed), _SCORES[strategy]
     refused: dict[Task, str] = {}
     waiting = []
     for task in demand.tasks:
@@ -52,7 +56,10 @@ def place(
             waiting.append(task)
         else:
             room.take(task, room.row(unit))
-    for task in _ordered(waiting, demand) if strategy == "traffic" else waiting:
+    if strategy == "traffic":
+        waiting = _ordered(waiting, demand)
+    # The most valuable come first, as long as there is room.
+    for task in sorted(waiting, key=lambda task: -demand.priorities.get(task.component, 1.0)):
         free = room.free_for(task)
         if not free.any():
             refused[task] = room.why_not(task)
@@ -74,7 +81,9 @@ def _ordered(tasks: list[Task], demand: Demand) -> list[Task]:
 class _Room:
     """What is left on each unit while tasks are placed; rows of arrays are units."""
 
-    def __init__(self, machines: Sequence[Machine], demand: Demand) -> None:
+    def __init__(
+        self, machines: Sequence[Machine], demand: Demand, closed: Collection[int]
+    ) -> None:
         self.demand = demand
         self.units = [
             Unit(number, core) for number, machine in enumerate(machines)
@@ -87,6 +96,7 @@ class _Room:
         self.first = np.searchsorted(self.machine, np.arange(len(machines)))
         racks = {name: i for i, name in enumerate(dict.fromkeys(m.rack for m in machines))}
         self.rack = np.array([racks[m.rack] for m in machines])[self.machine]
+        self.open = ~np.isin(self.machine, list(closed))
         self.cpu = np.ones(len(self.units))
         self.memory = np.array([float(m.memory) for m in machines])
         self.tasks = np.zeros(len(machines))
@@ -115,7 +125,7 @@ class _Room:
     def free_for(self, task: Task) -> npt.NDArray[np.bool_]:
         """Say which units may have a task: with enough CPU, or any where none has."""
         need = self.demand.needs[task.component]
-        free = self.memory[self.machine] >= need.memory
+        free = self.open & (self.memory[self.machine] >= need.memory)
         free[self.rows[task.component]] = False
         enough = free & (self.cpu >= need.cpu - _NONE)
         return enough if enough.any() else free

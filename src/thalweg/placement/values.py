@@ -66,6 +66,8 @@ class Demand:
     degrees: Mapping[str, int]
     needs: Mapping[str, Need]
     traffic: tuple[Traffic, ...] = ()
+    #: What components are worth where there is not room for all; 1 where nothing is said.
+    priorities: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def tasks(self) -> list[Task]:

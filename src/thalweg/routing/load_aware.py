@@ -107,6 +107,10 @@ class TaskCosts:
         """Take in a marker; it is answered when the tuples before it have been executed."""
         self._markers.append(marker)
 
+    def forget_markers(self) -> None:
+        """Answer none of the markers that have not been reached."""
+        self._markers.clear()
+
     def executed(self, hashes: Hashes, seconds: Floats) -> list[Answer]:
         """Learn what tuples took, in the order of their arrival; gives what the sender hears."""
         answers: list[Answer] = self._corrections(self.seconds + np.cumsum(seconds))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from thalweg.anyvalues import bare
 from thalweg.blocks import Block
 from thalweg.groupings import Grouping, LoadAware
 from thalweg.hashing import Hashes, hash_columns
@@ -48,10 +49,21 @@ class LoadRouter:
                 for answer in costs.executed(values, seconds):
                     self.scheduler.hear(answer)
 
+    def take_back(self, task: int, part: Block) -> None:
+        """Forget tuples that a task will not execute: they are routed again."""
+        with self._lock:
+            self.scheduler.take_back(np.full(len(part), task), values_of(part))
+
     def resize(self, tasks: int) -> None:
-        """Have another number of tasks; what is known of the others stays."""
+        """Have another number of tasks; what is known of the others stays.
+
+        Markers on their way are of no use: nobody waits for the answer, and those behind them
+        would have to wait for as many tuples as they say.
+        """
         with self._lock:
             self.scheduler.resize(tasks)
+            for costs in self._costs:
+                costs.forget_markers()
             least = min(costs.seconds for costs in self._costs)
             new = range(len(self._costs), tasks)
             self._costs = self._costs[:tasks]
@@ -78,5 +90,5 @@ def balanced_router(
 
 def values_of(block: Block) -> Hashes:
     """Hash what costs may depend on: all fields that have a stable hash."""
-    columns = [column for column in block.batch.columns if not refusal(column.type)]
+    columns = [column for column in bare(block.batch).columns if not refusal(column.type)]
     return hash_columns(columns) if columns else np.zeros(len(block), np.uint64)

@@ -67,6 +67,10 @@ class ShuffleRouter:
         if self._tasks == 1:
             yield 0, block.slice(0, len(block))
             return
+        if block.targets is not None and len(block) and block.targets.max() < 0:
+            # The sender asked who gets what, and has been told: these are turns, not tasks.
+            yield from _parts(block, (-1 - block.targets) % self._tasks, self._tasks)
+            return
         share, left = divmod(len(block), self._tasks)
         first, self._next = self._next, (self._next + left) % self._tasks
         start = 0

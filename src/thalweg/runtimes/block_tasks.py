@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
 from thalweg.components import BlockBolt, Bolt, TaskContext
 from thalweg.errors import SchemaError, ThalwegError, explain
+from thalweg.runtimes.anchored_tasks import AnchoredTask
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.refusals import Refusals
 from thalweg.runtimes.tasks import BoltTask, Task
@@ -87,6 +89,16 @@ class BlockBoltTask(Task):
                 del self._emitted[sent:]
                 self._refuse(0, error)
 
+    def advance(self, now: int) -> list[Emission]:
+        """Let event time go on."""
+        self._time(now)
+        return self._take()
+
+    def wake(self) -> list[Emission]:
+        """Let the bolt hear of timers that are due."""
+        self._timers()
+        return self._take()
+
     def tick(self) -> list[Emission]:
         """Let time pass."""
         self.call(self.body.process_tick)
@@ -94,7 +106,7 @@ class BlockBoltTask(Task):
 
     def end(self) -> list[Emission]:
         """Tell the bolt that its inputs have ended."""
-        self.call(self.body.process_end)
+        self._end()
         return self._take()
 
     def _take(self) -> list[Emission]:
@@ -221,5 +233,7 @@ def seconds_of(task: object, part: Block, took: float) -> Floats:
 
 def make_bolt_task(component: Component, context: TaskContext, refusals: Refusals) -> AnyBoltTask:
     """Bring a bolt to life."""
+    if isinstance(component.body, AnchoredBolt):
+        return AnchoredTask(component, context, refusals)
     kind = BoltTask if isinstance(component.body, Bolt) else BlockBoltTask
     return kind(component, context, refusals)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from thalweg.control.loop import Loop, Plan, Realiser, Step
 from thalweg.control.ordering import Reorder, rewired
-from thalweg.control.scaling.history import History
+from thalweg.control.scaling.history import History, Origin, Recorded
 from thalweg.control.scaling.monitor import Monitor
 from thalweg.control.scaling.settings import Scaling
 from thalweg.control.scaling.values import Decision, Node, Policy, Sample, View
 from thalweg.control.steps import Replicate
+from thalweg.errors import StateError
 from thalweg.events import Decided, Event, Noticed
+from thalweg.topology import Topology
 
 #: Seconds of an earlier run that count, for policies that look so far back.
 _REMEMBERED = 1800.0
@@ -46,7 +49,9 @@ class Watching:
 class Around:
     """The steps around what policies say."""
 
-    #: Before the leading policy is asked.
+    #: Before any policy is asked.
+    first: Sequence[Step] = ()
+    #: Before the leading one is, besides.
     above: Sequence[Step] = ()
     #: After any policy.
     shared: Sequence[Step] = ()
@@ -64,18 +69,28 @@ class Deciding:
         runtime: Realiser,
         around: Around,
         listen: Callable[[Event], None],
+        topology: Topology | None = None,
     ) -> None:
-        self._how, self._runtime, self._listen = how, runtime, listen
-        self._policies: list[Policy] = [how.leading, *how.others]
+        self._nodes, self._runtime, self._around, self._listen = nodes, runtime, around, listen
+        self._topology = "" if topology is None else topology.name
+        self._quality = None if topology is None else topology.quality
+        self._history: History | None = None
+        self._use(how)
+
+    def _use(self, how: Scaling) -> None:
+        """Begin with policies that know nothing yet."""
+        self._how, around = how, self._around
+        self._policies: list[Policy] = how.policies(self._quality)
         self.period = how.leading.timing.period
         timings = [replace(policy.timing, period=self.period) for policy in self._policies]
-        self._monitors = [Monitor(nodes, timing) for timing in timings]
-        steps: list[list[Step]] = [[Replicate(policy), *around.shared] for policy in self._policies]
+        self._monitors = [Monitor(self._nodes, timing, slots=how.slots) for timing in timings]
+        if self._monitors[0].notice:
+            self._listen(Noticed(self._monitors[0].notice))
+        steps: list[list[Step]] = [
+            [*around.first, Replicate(policy), *around.shared] for policy in self._policies
+        ]
         steps[0] = [*around.above, *steps[0], *around.below]
         self._loops = [Loop(*each) for each in zip(self._monitors, steps, strict=True)]
-        self._history: History | None = None
-        if self._monitors[0].notice:
-            listen(Noticed(self._monitors[0].notice))
 
     def open(self, now: float) -> None:
         """Go on with what earlier runs have kept; whoever calls this closes it."""
@@ -83,13 +98,29 @@ class Deciding:
             return
         self._history = History(Path(self._how.history))
         since = now - _REMEMBERED
+        # Samples of another period, or of another topology, mean something else.
+        samples = self._history.samples(since, self._origin)
+        changes = self._history.changes(since, self._origin)
         for monitor in self._monitors:
-            monitor.remember(self._history.samples(since), self._history.changes(since))
+            monitor.remember(samples, changes)
 
     def close(self) -> None:
         """Let the file go."""
         if self._history is not None:
             self._history.close()
+
+    def lead(self, policy: str, now: float, by: str) -> None:
+        """Let another policy lead, between two decisions; what was seen so far, it knows."""
+        before, period, seen = self._how.called, self.period, self._monitors[0]
+        how, text = self._how.led_by(policy), f"policy {policy} leads already, as asked by {by}"
+        if policy != before:
+            self._loops[0].noted(now, Plan())  # what was begun is done
+            self._nodes, view = seen.nodes, self.view(now)
+            self._use(how)
+            for monitor in self._monitors if self.period == period else ():
+                monitor.remember(chain.from_iterable(view.history.values()), view.changes)
+            text = f"policy {policy} leads in place of {before}, as asked by {by}"
+        self._listen(Decided(text, policy, now, {}, not how.dry_run, replaces=before))
 
     def view(self, now: float) -> View:
         """Show what the leading policy sees."""
@@ -100,8 +131,6 @@ class Deciding:
 
         Gives what is being done.
         """
-        if self._history is not None:
-            self._history.add(samples)
         done = Plan()
         for number, policy in enumerate(self._policies):
             obeyed = number == 0 and not self._how.dry_run
@@ -113,21 +142,46 @@ class Deciding:
             elif watching.plan.made:
                 plan = watching.plan
             self._tell(now, policy.name, plan, obeyed)
+        self._keep(now, samples, done)
         return done
 
+    def given_up(self, now: float, why: str) -> None:
+        """Take back what was begun: it cannot be done after all, so nothing has changed."""
+        begun, *_ = [loop.given_up() for loop in self._loops]
+        made = [each for each in begun.degrees if each.changes]
+        self._tell(now, self._policies[0].name, Plan(tuple(refused(m, why) for m in made)), True)
+        reason = f"it was not done: {why}"
+        back = (Decision(m.component, m.before, m.degree, reason) for m in made)
+        self._keep(now, (), Plan(tuple(back)))
+
     def _note(self, now: float, plan: Plan) -> None:
-        """Let the others know what has changed, and those who read the history."""
+        """Let the others know what has changed."""
         for loop in self._loops[1:] if plan.changes else ():
             loop.noted(now, plan)
         for made in (each for each in plan.of(Reorder) if each.changes):
             for monitor in self._monitors:
                 monitor.rewired(rewired(monitor.nodes, made))
-        if self._history is not None:
-            self._history.decided(now, self._policies[0].name, plan.degrees)
+
+    def _keep(self, now: float, samples: Sequence[Sample], plan: Plan) -> None:
+        """Write a look to the history; a stream does not end because that is not possible."""
+        if self._history is None:
+            return
+        policy = self._policies[0].name
+        try:
+            made = [Recorded(now, policy, each) for each in plan.degrees]
+            self._history.add(samples, made, self._origin)
+        except StateError as error:
+            self._history.close()
+            self._history = None
+            self._listen(Noticed(f"{error}; the run goes on without a history"))
+
+    @property
+    def _origin(self) -> Origin:
+        return Origin(self._topology, self.period)
 
     def _tell(self, now: float, policy: str, plan: Plan, carried_out: bool) -> None:
         made = plan.degrees
-        if not made:  # something is under way
+        if not plan.made:  # something is under way
             return
         # What there is no room for is told as well.
         wished = {each.component: each.degree for each in reversed(plan.of(Decision))}

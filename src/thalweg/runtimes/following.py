@@ -9,10 +9,11 @@ import numpy as np
 
 from thalweg.acking import Roots
 from thalweg.blocks import Block, Origin, Rows, merge, same
-from thalweg.components import TaskContext
+from thalweg.components import TaskContext, has_timers
 from thalweg.groupings import LocalOrShuffle
 from thalweg.ordering import rejoin
 from thalweg.runtimes.outputs import Emission
+from thalweg.timers import plain_items
 from thalweg.topology import Component, Input, Topology
 
 
@@ -40,14 +41,15 @@ def output_block(
         rows = emission.batch.num_rows
         serials = same(part.serials[-1:], rows)
         last = same(np.array([len(part) - 1], dtype=np.int64), rows)
-        return Block(emission.batch, origin, serials, last, None, emission.targets, emission.lists)
+        made = (emission.batch, origin, serials, last, emission.roots, emission.targets)
+        return Block(*made, emission.lists)
     positions = parents if part.positions is None else part.positions[parents]
     return Block(
         batch=emission.batch,
         origin=origin,
         serials=part.serials[parents],
         positions=positions,
-        roots=_roots(part, parents, emission.whole),
+        roots=_roots(part, parents, emission.whole) if emission.roots is None else emission.roots,
         targets=emission.targets,
         lists=emission.lists,
         path=() if emission.whole else tuple(level[positions] for level in trail),
@@ -90,7 +92,8 @@ def read_tables(
         states = [task.context.state for task in bolts[component.name]]
         combine = getattr(component.body, "merge", None)
         table = tables[name] = {}
-        for key, value in (pair for state in states if state for pair in state.items()):
+        pairs = (pair for state in states if state for pair in state.items())
+        for key, value in plain_items(pairs) if has_timers(type(component.body)) else pairs:
             # Only a partial key is at two tasks; its component has a merge (validation.py).
             table[key] = combine(table[key], value) if combine and key in table else value
     return tables

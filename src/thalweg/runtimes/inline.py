@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -18,21 +19,29 @@ from thalweg.blocks import Block, Origin
 from thalweg.clock import Clock, SystemClock
 from thalweg.control.rerouting import Rerouter
 from thalweg.errors import UsageError, explain
-from thalweg.events import Noticed, Progress, RunFinished, RunStarted
+from thalweg.events import Progress, RunFinished, RunStarted
 from thalweg.execution import Result, Run
 from thalweg.groupings import LoadAware
 from thalweg.hashing import KEY_GROUPS
-from thalweg.metrics import Counter, LatencySketch, Snapshot
+from thalweg.metrics import Counter, LatencySketch, Snapshot, Tally
 from thalweg.ordering import Arrival, interleave, ordered, traced
 from thalweg.routing.load_router import LoadRouter
+from thalweg.runtimes.activity import Activity
+from thalweg.runtimes.alarms import Alarms
+from thalweg.runtimes.anchored_tasks import holds_by_key
 from thalweg.runtimes.block_tasks import AnyBoltTask, seconds_of
+from thalweg.runtimes.counting import count_sent, looked
 from thalweg.runtimes.following import close_all, joined, last_bolts, output_block, read_tables
 from thalweg.runtimes.inline_rerouting import Learning, Pairs
 from thalweg.runtimes.inline_routing import Owners, make_edges
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.positions import has_position, position_of, tell_processed
+from thalweg.runtimes.reporting import Reporting
+from thalweg.runtimes.services import Services
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.runtimes.tasks import BoltTask
+from thalweg.runtimes.timing import Timing
 from thalweg.runtimes.tracking import Tracker
 from thalweg.topology import Component, Input, Topology
 
@@ -55,6 +64,8 @@ class Inline:
     key_groups: int = KEY_GROUPS
     #: Seconds after which a tuple that was not acknowledged fails.
     ack_timeout: float = 30.0
+    #: Whether tuples with an id are followed; otherwise spouts hear at once that all went well.
+    acking: bool = True
     #: Seconds to sleep when no source has anything and none says when to ask again.
     idle: float = 0.01
     #: Decides, after each block of a source, which keys get tasks of their own; None for none.
@@ -67,7 +78,13 @@ class Inline:
 
     def run(self, topology: Topology, run: Run | None = None) -> Result:
         """Run a topology until its sources end or it is told to stop."""
-        return _Running(self, topology, run or Run()).run()
+        checked = (run or Run()).checked(topology)
+        services = Services.of_run(checked, self.clock.now())
+        return _Running(self, topology, replace(checked, services=services)).run()
+
+
+def _has_finished(task: AnySpoutTask) -> bool:
+    return task.finished
 
 
 class _Running:
@@ -79,7 +96,7 @@ class _Running:
         self._topology = topology
         self._run = run
         self._serial = 0
-        self._tracker = Tracker(settings.ack_timeout)
+        self._tracker = Tracker(settings.ack_timeout, settings.acking)
         self._traced = traced(topology)
         self._ordered = ordered(topology)
         self._latency = LatencySketch()
@@ -88,8 +105,14 @@ class _Running:
         self._spouts: dict[str, list[AnySpoutTask]] = {}
         self._bolts: dict[str, list[AnyBoltTask]] = {}
         self._ticks: dict[str, float] = {}
+        self._timing = Timing(topology, self._clock, self._advance)
+        self._alarms = Alarms(topology, self._bolts, self._wake)
+        self._activity = Activity(run.steering, run.listen)
+        look = partial(looked, self._spouts, self._bolts, self._counters)
+        self._reporting = Reporting(run, topology.name, self._clock, look, threaded=False)
         self._learning: Learning | None = None
         self._pairs: Pairs | None = None
+        self._stopped = False
 
     # --- begin and end -----------------------------------------------------------------------
 
@@ -100,22 +123,24 @@ class _Running:
         self._begin_learning()
         try:
             for component in reversed(self._topology.components):
-                for task in self._tasks(component):
+                for task in self._tasks(component.name):
                     opened.append(task)
                     task.prepare()
+            self._reporting.begin()
             self._run.listen(RunStarted(self._topology.name, self._settings.name))
             self._loop()
+            self._reporting.end()
         except BaseException as error:
+            self._reporting.give_up(error)
             for other in close_all(opened):
                 error.add_note(f"while closing: {other}")
             raise
         for problem in close_all(opened):
             raise problem
-        stopped = self._run.stop.is_set()
-        snapshot = self._snapshot()
-        self._run.listen(RunFinished(snapshot, stopped))
+        snapshot = self._snapshot(last=True)
+        self._run.listen(RunFinished(snapshot, self._stopped))
         tables = MappingProxyType(read_tables(self._topology, self._bolts))
-        return Result(self._topology.name, snapshot, stopped, tables)
+        return Result(self._topology.name, snapshot, self._stopped, tables)
 
     def _make_tasks(self) -> None:
         settings = self._settings
@@ -129,6 +154,7 @@ class _Running:
                 continue
             self._bolts[component.name] = tasks = maker.bolts(component, counter)
             for task in tasks:
+                task.tally = Tally()  # the counter is for all tasks
                 if isinstance(task, BoltTask):
                     task.settle = self._tracker.settled
                     if any(isinstance(i.grouping, LoadAware) for i in component.inputs):
@@ -139,42 +165,50 @@ class _Running:
         if rerouter is not None:
             owners = Owners(self._topology, self._edges, self._bolts)
             self._pairs = Pairs(self._topology, self._edges, settings.seed)
-            self._learning = Learning(rerouter, owners, self._pairs, self._clock, self._notice)
+            listen, pause = self._run.listen, self._pause
+            self._learning = Learning(rerouter, owners, self._pairs, self._clock, listen, pause)
 
-    def _notice(self, text: str) -> None:
-        self._run.listen(Noticed(text))
-
-    def _tasks(self, component: Component) -> Sequence[AnySpoutTask | AnyBoltTask]:
-        name = component.name
-        return self._spouts[name] if component.is_spout else self._bolts[name]
+    def _tasks(self, name: str) -> Sequence[AnySpoutTask | AnyBoltTask]:
+        return self._spouts[name] if name in self._spouts else self._bolts[name]
 
     # --- the loop ----------------------------------------------------------------------------
 
     def _loop(self) -> None:
         spouts = [task for tasks in self._spouts.values() for task in tasks]
         for component in self._topology:
-            if component.options.tick:
-                self._ticks[component.name] = self._start + component.options.tick
+            if component.tick:
+                self._ticks[component.name] = self._start + component.tick
         for task in spouts:
             task.start()
         while not self._run.stop.is_set():
-            moved = [self._pull(task) for task in spouts if not task.finished]
+            asked = spouts if self._activity.follow(spouts) else ()
+            moved = [self._pull(task) for task in asked if not task.finished]
             self._fire_ticks()
+            self._timing.look(spouts, _has_finished)
+            self._alarms.look(self._clock.now())
             self._expire(self._clock.now())
             moved.append(self._tell_spouts())
             self._show_progress()
             if not any(moved) and not self._wait(spouts):
                 break
+        self._stopped = self._run.stop.is_set()
         for task in spouts:
             task.stop()
         self._end()
 
     def _pull(self, task: AnySpoutTask) -> bool:
+        room = self._tracker.room(task)
+        if room < 1:
+            return False
         begin = time.perf_counter()
-        emissions = task.pull(self._settings.block_rows)
+        emissions = task.pull(min(self._settings.block_rows, room))
         self._counters[task.component.name].busy += time.perf_counter() - begin
         for emission in emissions:
             self._enter(task, emission)
+        if emissions:
+            task.taken_in()
+        if emissions and has_position(task):
+            tell_processed(task, position_of(task))
         return bool(emissions)
 
     def _wait(self, spouts: Sequence[AnySpoutTask]) -> bool:
@@ -183,8 +217,9 @@ class _Running:
         if not active and not len(self._tracker):
             return False
         now = self._clock.now()
-        waits = [due - now for due in self._ticks.values()]
-        waits += [max(task.wait_hint(), 0.0) or self._settings.idle for task in active]
+        waits = [self._alarms.wait(now), *(due - now for due in self._ticks.values())]
+        asked = active if self._activity.active else ()
+        waits += [max(task.wait_hint(), 0.0) or self._settings.idle for task in asked]
         self._clock.sleep(max(0.0, min([*waits, _LONGEST_SLEEP])))
         return True
 
@@ -193,20 +228,41 @@ class _Running:
         now = self._clock.now()
         for name, due in self._ticks.items():
             if due <= now:
-                component = self._topology.component(name)
-                every = component.options.tick or 0.0
+                every = self._topology.component(name).tick or 0.0
                 self._ticks[name] = due + every if due + every > now else now + every
-                for index, task in enumerate(self._bolts.get(name, ())):
-                    self._wave(component, index, task.tick())
+                self._tick(name)
+        for name in self._activity.take_early(self._topology):
+            self._tick(name)
+
+    def _tick(self, name: str) -> None:
+        for index, task in enumerate(self._bolts.get(name, ())):
+            self._wave(self._topology.component(name), index, task.tick())
+
+    def _advance(self, name: str, now: int) -> None:
+        """Tell a component how far event time has come."""
+        component = self._topology.component(name)
+        for index, task in enumerate(self._bolts[name]):
+            self._wave(component, index, task.advance(now))
+
+    def _wake(self, name: str, index: int) -> None:
+        self._wave(self._topology.component(name), index, self._bolts[name][index].wake())
+
+    def _pause(self) -> None:
+        """Let tasks finish what they hold of keys that are about to move."""
+        for component in self._topology:
+            for index, task in enumerate(self._bolts.get(component.name, ())):
+                if holds_by_key(task):
+                    self._wave(component, index, task.pause())
 
     def _end(self) -> None:
         """Let every component emit what is left, sources first, then end what is open."""
+        self._timing.finish()
         for component in self._topology:
             for index, task in enumerate(self._bolts.get(component.name, ())):
                 self._wave(component, index, task.end())
         self._tracker.expire(float("inf"))
-        for spout, id_, ok in self._tracker.take_completed():
-            spout.completed(id_, ok)  # what it sends in answer comes too late for this run
+        for spout, id_, ok, seconds in self._tracker.take_completed(self._clock.now()):
+            spout.completed(id_, ok, seconds)  # what it sends in answer comes too late for this run
 
     def _expire(self, now: float) -> None:
         """Let tuples fail that have taken too long, and bolts forget those they still keep."""
@@ -238,6 +294,8 @@ class _Running:
             self._latency.add([took])
             if self._learning is not None:
                 self._learning.after(took, sum(self._counters[name].busy for name in self._bolts))
+            self._timing.saw(task, emission.batch.slice(start, size))
+            self._timing.look((), _has_finished)
         if roots:
             self._tracker.unread(roots)
 
@@ -249,8 +307,9 @@ class _Running:
             self._counters[component.name].emitted += rows
             serials = np.full(rows, self._serial, dtype=np.int64)
             origin = Origin(component.name, emission.stream, task)
-            block = Block(emission.batch, origin, serials, targets=emission.targets)
+            block = Block(emission.batch, origin, serials, None, emission.roots, emission.targets)
             self._deliver([block], inbox)
+        self._bolts[component.name][task].settle_late()
         self._follow(inbox)
 
     def _follow(self, inbox: Inbox) -> None:
@@ -282,7 +341,9 @@ class _Running:
             self._deliver(blocks, inbox)
         # Outputs hold their roots before the input lets go, so that no root ends too early.
         for number, part in parts:
-            self._tracker.processed(self._bolts[component.name][number], part)
+            task = self._bolts[component.name][number]
+            self._tracker.processed(task, part)
+            task.settle_late()
 
     def _run_task(
         self, component: Component, input_: Input, number: int, part: Block, lineage: bool
@@ -293,7 +354,9 @@ class _Running:
         task.bind(origin=part.origin, key=input_.key)
         begin = time.perf_counter()
         emissions = task.process(part, lineage or part.roots is not None)
-        counter.busy += time.perf_counter() - begin
+        took = time.perf_counter() - begin
+        counter.busy += took
+        task.tally.busy += took
         counter.emitted += sum(emission.batch.num_rows for emission in emissions)
         return emissions
 
@@ -302,7 +365,9 @@ class _Running:
         origin = blocks[0].origin
         if self._pairs is not None:
             self._pairs.sent(blocks)
-        for edge in self._edges[origin.component, origin.stream]:
+        edges = self._edges[origin.component, origin.stream]
+        count_sent(self._tasks(origin.component), blocks, edges)
+        for edge in edges:
             ordered = edge.reader.name in self._ordered
             for block in joined(edge.input, blocks) if ordered else blocks:
                 inbox.setdefault(edge.reader.name, []).append((edge.index, block))
@@ -310,28 +375,30 @@ class _Running:
 
     def _tell_spouts(self) -> bool:
         """Tell spouts how their tuples ended; what they send in answer enters like any other."""
-        ended = self._tracker.take_completed()
-        for task, id_, ok in ended:
-            for emission in task.completed(id_, ok):
+        ended = self._tracker.take_completed(self._clock.now())
+        for task, id_, ok, seconds in ended:
+            for emission in task.completed(id_, ok, seconds):
                 self._enter(task, emission)
         return bool(ended)
 
     # --- what people see ---------------------------------------------------------------------
 
     def _show_progress(self) -> None:
+        self._reporting.step()
         now = self._clock.now()
         if now - self._shown >= _PROGRESS_EVERY:
             self._shown = now
             self._run.listen(Progress(self._snapshot()))
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self, last: bool = False) -> Snapshot:
         counters = self._counters
-        last = last_bolts(self._topology)
+        counted = (counter.freeze() for counter in counters.values())
+        ends = last_bolts(self._topology)
         return Snapshot(
             elapsed=self._clock.now() - self._start,
-            components=tuple(counter.freeze() for counter in counters.values()),
+            components=self._reporting.onto(counted, last),
             tuples_in=sum(counters[c.name].emitted for c in self._topology.spouts),
-            tuples_out=sum(counters[c.name].received for c in last),
+            tuples_out=sum(counters[c.name].received for c in ends),
             errors=sum(counter.errors for counter in counters.values()),
             latency=self._latency.freeze(),
             acked=self._tracker.acked,

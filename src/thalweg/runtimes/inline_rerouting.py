@@ -8,6 +8,7 @@ else.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -17,11 +18,14 @@ import pyarrow as pa
 from thalweg.blocks import Block, Rows
 from thalweg.clock import Clock
 from thalweg.components import Kind
+from thalweg.control.keyview import KeyView
+from thalweg.control.links import comparable
 from thalweg.control.rerouting import Ends, Rerouter, Seen
 from thalweg.errors import ThalwegError
+from thalweg.events import Event, Noticed
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.runtimes.inline_routing import Edge, Edges, Owners
-from thalweg.runtimes.pairing import PairSample, has_movable_keys, leading
+from thalweg.runtimes.pairing import Naming, PairSample, has_movable_keys, leading
 from thalweg.sketches.pairs import PairCounts
 from thalweg.topology import Component, Input, Topology
 
@@ -41,6 +45,8 @@ class Pairs:
         self._sample: PairSample | None = None
         #: Blocks that keyed components met in this wave: who, and the columns of the keys.
         self._met: list[tuple[str, list[pa.Array]]] = []
+        #: Learns what frequent keys look like.
+        self.naming = Naming()
 
     def count(self, rate: float) -> None:
         """Count on this share of the tuples from now on; 0 for none."""
@@ -73,8 +79,8 @@ class Pairs:
             for block in blocks:
                 rows = self._sample.rows(len(block))
                 for one, other in beside if len(rows) else ():
-                    left = _hashes(_key_columns(block, one.input), rows)
-                    right = _hashes(_key_columns(block, other.input), rows)
+                    left = self._hashes(_key_columns(block, one.input), rows)
+                    right = self._hashes(_key_columns(block, other.input), rows)
                     self._sample.add(one.reader.name, other.reader.name, left, right)
 
     def take(self) -> tuple[dict[Ends, PairCounts], float]:
@@ -91,10 +97,17 @@ class Pairs:
         assert self._sample is not None  # noqa: S101 (the caller has looked)
         rows = self._sample.rows(len(block))
         met, stood = (level[rows] for level in block.path)
-        right = _hashes(_key_columns(block, input_), rows)
+        right = self._hashes(_key_columns(block, input_), rows)
         for number in np.unique(met[met > 0]).tolist():
             (sender, columns), mine = self._met[number - 1], met == number
-            self._sample.add(sender, reader, _hashes(columns, stood[mine]), right[mine])
+            left = self._hashes(columns, stood[mine])
+            self._sample.add(sender, reader, left, right[mine])
+
+    def _hashes(self, columns: Sequence[pa.Array], rows: Rows) -> Hashes:
+        taken = [column.take(pa.array(rows)) for column in columns]
+        hashes = hash_columns(taken)
+        self.naming.look(hashes, taken)
+        return hashes
 
     def _siblings(self, readers: Sequence[Edge]) -> list[tuple[Edge, Edge]]:
         ends = {edge.reader.name: edge for edge in readers if edge.reader.name in self._movable}
@@ -103,10 +116,6 @@ class Pairs:
 
 def _key_columns(block: Block, input_: Input) -> list[pa.Array]:
     return [block.batch.column(name) for name in input_.key]
-
-
-def _hashes(columns: Sequence[pa.Array], rows: Rows) -> Hashes:
-    return hash_columns([column.take(pa.array(rows)) for column in columns])
 
 
 class Learning:
@@ -118,11 +127,15 @@ class Learning:
         owners: Owners,
         pairs: Pairs,
         clock: Clock,
-        notice: Callable[[str], None],
+        listen: Callable[[Event], None],
+        pause: Callable[[], None],
     ) -> None:
+        #: Lets tasks finish what they hold.
+        self._pause = pause
         self._rerouter, self._owners, self.pairs = rerouter, owners, pairs
-        self._clock, self._notice = clock, notice
+        self._clock, self._listen = clock, listen
         self._busy = 0.0
+        self._view = KeyView(time.perf_counter)
         self._moved = 0, 0
         pairs.count(rerouter.sampling)
 
@@ -133,8 +146,11 @@ class Learning:
         """
         moving = self._owners.pending
         seen = self._seen(seconds, busy, moving)
+        self._show(seen)
         decided = self._rerouter.after(seen, self._owners.tables)
         self.pairs.count(self._rerouter.sampling)
+        if decided is not None or moving:
+            self._pause()
         if decided is not None and not moving:
             try:
                 self._owners.reroute(decided)
@@ -143,6 +159,18 @@ class Learning:
             else:
                 self._notice(f"rerouting: {decided.reason}" if decided.reason else "rerouting")
         self._moved = self._owners.advance()
+
+    def _notice(self, text: str) -> None:
+        self._listen(Noticed(text))
+
+    def _show(self, seen: Seen) -> None:
+        """Tell now and then which keys are frequent, and ask for the names of those."""
+        tables, naming = comparable(self._owners.tables), self.pairs.naming
+        self._view.name(naming.take())
+        told = self._view.note(seen.clock, seen.pairs, tables, self._rerouter.sampling)
+        if told is not None:
+            naming.want(self._view.unnamed)
+            self._listen(told)
 
     def _seen(self, seconds: float, busy: float, moving: bool) -> Seen:
         counts, counting = self.pairs.take()

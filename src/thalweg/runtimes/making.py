@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from thalweg.clock import Clock
 from thalweg.codecs import Codec, MsgpackCodec
-from thalweg.components import BlockBolt, Bolt, KeyedState, Kind, TaskContext
+from thalweg.components import BlockBolt, Bolt, KeyedState, Kind, TaskContext, has_timers
+from thalweg.eventtime import ALWAYS, NEVER
 from thalweg.execution import Run
 from thalweg.metrics import Counter
 from thalweg.runtimes.block_tasks import AnyBoltTask, make_bolt_task
+from thalweg.runtimes.hooked_tasks import hooked_bolt_task, hooked_spout_task
 from thalweg.runtimes.refusals import Lines, Refusals
+from thalweg.runtimes.services import Services
 from thalweg.runtimes.spout_tasks import AnySpoutTask, make_spout_task
 from thalweg.schemas import Shape
 from thalweg.state import ExpiringState, MemoryState
 from thalweg.statelog.tracked import TrackedExpiringState, TrackedState
+from thalweg.timers import TimersCodec
 from thalweg.topology import Component, Topology
 
 Shapes = Mapping[str, Shape]
@@ -27,6 +32,8 @@ def codec_of(component: Component) -> Codec:
     body = component.body
     assert isinstance(body, Bolt | BlockBolt)  # noqa: S101 (only bolts have state)
     codec: Codec = body.state_codec or MsgpackCodec(body.state_type)
+    if has_timers(type(body)):
+        return TimersCodec(codec)
     return codec
 
 
@@ -59,13 +66,22 @@ class TaskMaker:
     read: Mapping[str, frozenset[str]] | None = None
     #: Whether states have to know what has changed, to be written down.
     tracked: bool = False
+    #: Cores that tasks in processes stay on, in turn; none where they may run anywhere.
+    cores: tuple[int, ...] = ()
+    #: Where tasks come and go with each batch, the name under which what is dear may be kept.
+    lasting: str = ""
+    #: How far event time has come at components that have to know it.
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    #: Before which times no timer of a component is due, where its state does not tell.
+    due: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def spouts(self, component: Component, counter: Counter) -> list[AnySpoutTask]:
         """Make the tasks of a spout."""
         shapes = make_shapes(component)
         contexts = [self.context(component, t, shapes, None) for t in range(component.degree)]
+        made = hooked_spout_task if self._hooks(component) else make_spout_task
         return [
-            make_spout_task(component, context, self._refusals(component, context, counter))
+            made(component, context, self.refusals(component, context.task, counter))
             for context in contexts
         ]
 
@@ -86,17 +102,24 @@ class TaskMaker:
         state: KeyedState | None,
     ) -> AnyBoltTask:
         """Make one task of a bolt."""
-        context = self.context(component, task, shapes, state)
-        return make_bolt_task(component, context, self._refusals(component, context, counter))
+        context = replace(self.context(component, task, shapes, state), late=counter.came_late)
+        made = hooked_bolt_task if context.hooks else make_bolt_task
+        return made(component, context, self.refusals(component, task, counter))
 
-    def _refusals(self, component: Component, context: TaskContext, counter: Counter) -> Refusals:
+    def _hooks(self, component: Component) -> tuple[Any, ...]:
+        return (*component.options.hooks, *self.run.hooks)
+
+    def refusals(self, component: Component, task: int, counter: Counter) -> Refusals:
+        """Make what applies the policy of a component at a task."""
         letters = self.letters.get(component.name) if self.letters else None
-        return Refusals(component, context.task, counter, self.run.listen, letters)
+        return Refusals(component, task, counter, self.run.listen, letters)
 
     def context(
         self, component: Component, task: int, shapes: Shapes, state: KeyedState | None
     ) -> TaskContext:
         """Make what a task knows about itself."""
+        services: Services | None = self.run.services
+        offered: dict[str, Any] = {} if services is None else services.of(component.name, task)
         return TaskContext(
             topology=self.topology.name,
             component=component.name,
@@ -110,6 +133,14 @@ class TaskMaker:
             settings=self.run.settings,
             stop=self.run.stop.set,
             tolerant=component.options.on_error != "fail",
+            graph=self.topology,
+            key_groups=self.key_groups,
+            tell=self.run.listen,
+            lasting=self.lasting,
+            watermark=self.watermarks.get(component.name, NEVER),
+            due=self.due.get(component.name, (ALWAYS, ALWAYS)),
+            hooks=self._hooks(component),
+            **offered,
         )
 
     def _read(self, component: Component) -> frozenset[str]:

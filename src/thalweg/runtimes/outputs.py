@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from thalweg.acking import Roots
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
 from thalweg.errors import SchemaError, ThalwegError, explain, shorten
 from thalweg.schemas import Shape
@@ -32,6 +33,8 @@ class Emission:
     ids: list[Any] | None = None
     #: Columns whose Python values are known.
     lists: dict[str, list[Any]] = field(default_factory=dict)
+    #: Source tuples to acknowledge per row, where the task itself knows what stems from what.
+    roots: list[Roots] | None = None
 
 
 class TupleOutput:
@@ -177,7 +180,32 @@ class TupleOutputs:
         output.add(values)
         output.ids.append(id)
 
-    def emit_direct(self, task: int, *values: Any, stream: str = DEFAULT_STREAM) -> None:
+    def emit_with_id_function(self) -> Callable[..., None]:
+        """Make ``emit`` for what a spout is asked next: quick where there is one field."""
+        columns = self._only_columns()
+        if len(columns) != 1:
+            return self.emit_with_id
+        add, note = columns[0].append, self.streams[DEFAULT_STREAM].ids.append
+
+        def emit(*values: Any, id: Any = None, stream: str = DEFAULT_STREAM) -> None:
+            if len(values) == 1 and stream == DEFAULT_STREAM:
+                add(values[0])
+                note(id)
+            else:  # says what is wrong
+                self.emit_with_id(*values, id=id, stream=stream)
+
+        return emit
+
+    def counter(self) -> Callable[[], int]:
+        """Make what counts the tuples so far, until they are taken."""
+        if len(self.streams) != 1:
+            return self.__len__
+        (only,) = self.streams.values()
+        return only.columns[0].__len__
+
+    def emit_direct(
+        self, task: int, *values: Any, id: Any = None, stream: str = DEFAULT_STREAM
+    ) -> None:
         """Take one tuple for a chosen task."""
         output = self._output(stream)
         if stream not in self._component.body.direct_streams:
@@ -190,7 +218,7 @@ class TupleOutputs:
             )
         output.add(values)
         output.targets.append(task)
-        output.ids.append(None)
+        output.ids.append(id)
 
     def take(
         self, ends: Mapping[str, list[int]] | None = None, block: Block | None = None

@@ -11,24 +11,29 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 
 from thalweg.blocks import Rows
 from thalweg.components import Kind
 from thalweg.control.rerouting import Ends
 from thalweg.groupings import Fields
 from thalweg.hashing import Hashes
+from thalweg.routing.table import is_in
 from thalweg.sketches.pairs import PairCounts, merged
 from thalweg.topology import Component, Input, Topology
 
 #: Pairs of one link that are reported at once; beyond that the rarest are left out.
 MAX_PAIRS = 1 << 16
+#: Characters of a key that people are shown.
+LONGEST_NAME = 200
 
 
 def has_movable_keys(component: Component) -> bool:
@@ -105,3 +110,69 @@ class PairSample:
                 counts[ends] = merged([PairCounts.of(left, right)], MAX_PAIRS)
             self._found = {}
         return counts
+
+
+class Naming:
+    """Learns what keys look like of which only the hash is known, from tuples that come by.
+
+    >>> naming = Naming([7])
+    >>> naming.look(np.array([5, 7], np.uint64), [pa.array(["a", "b"])])
+    >>> naming.take(), naming.take()
+    ({7: 'b'}, {})
+    """
+
+    def __init__(self, wanted: Iterable[int] = ()) -> None:
+        self._names: dict[int, str] = {}
+        self.want(wanted)
+
+    def want(self, hashes: Iterable[int]) -> None:
+        """Look for these from now on."""
+        self._wanted = np.array(sorted(hashes), np.uint64)
+
+    @property
+    def seeks(self) -> bool:
+        """Whether any name is still wanted."""
+        return len(self._wanted) > 0
+
+    def look(self, hashes: Hashes, columns: Sequence[pa.Array]) -> None:
+        """Look at the keys of some tuples."""
+        wanted = self._wanted
+        if not len(wanted):
+            return
+        rows = np.flatnonzero(is_in(hashes, wanted))
+        found, first = np.unique(hashes[rows], return_index=True)
+        for hash_, row in zip(found.tolist(), rows[first].tolist(), strict=True):
+            self._names[hash_] = key_text([column[row].as_py() for column in columns])
+        if len(found):
+            self._wanted = wanted[~is_in(wanted, found)]
+
+    def take(self) -> dict[int, str]:
+        """Give the names that were found since the last call."""
+        found, self._names = self._names, {}
+        return found
+
+
+def key_text(values: Sequence[object]) -> str:
+    """Write the values of a key for people; texts that would mislead are quoted.
+
+    >>> key_text(["to be"]), key_text([1, "1"]), key_text([""]), key_text([" a"])
+    ('to be', '1, "1"', '""', '" a"')
+    """
+    text = ", ".join(map(_value_text, values))
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+
+
+def _value_text(value: object) -> str:
+    misleads = isinstance(value, str) and (
+        value != value.strip() or value[:1] in ("", '"') or _looks_otherwise(value)
+    )
+    return json.dumps(value, ensure_ascii=False) if misleads else str(value)
+
+
+def _looks_otherwise(text: str) -> bool:
+    """Say whether a text looks like a value that is none."""
+    try:
+        float(text)
+    except ValueError:
+        return text in ("None", "True", "False")
+    return True

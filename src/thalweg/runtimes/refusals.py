@@ -64,6 +64,7 @@ class Refusals:
         self._component = component
         self._task = task
         self._counter = counter
+        self.tally = counter.tally
         self._listen = listen
         self._policy: OnError = component.options.on_error
         self._letters = letters

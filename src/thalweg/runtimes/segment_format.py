@@ -68,6 +68,8 @@ class Entry(msgspec.Struct, frozen=True):
     totals: dict[str, int]
     #: Serial number of the first row behind this entry.
     next_serial: int
+    #: Where each task is that says so itself, behind its rows.
+    positions: dict[str, Any] = {}
     format: int = _FORMAT
     #: Name, bytes and checksum of the object; known when it is written or read.
     name: str = ""
@@ -111,15 +113,6 @@ class Storage(Protocol):
 
 class TornEntry(StateError):
     """An entry whose bytes are not those that were written."""
-
-
-def task_name(component: str, task: int) -> str:
-    """Name a task of a spout.
-
-    >>> task_name("posts", 1)
-    'posts/1'
-    """
-    return f"{component}/{task}"
 
 
 # --- writing -----------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ each spout has come, so it is never deleted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,9 +27,9 @@ from thalweg.runtimes.segment_format import (
     read_block,
     read_segment,
     split,
-    task_name,
     unpack,
 )
+from thalweg.topology import task_name
 
 __all__ = [
     "FOLDER",
@@ -60,10 +62,17 @@ class SegmentLog:
         self.torn: str | None = None
         self._oldest = 1
 
-    def append(self, clock: float, pieces: Sequence[Piece], finished: Sequence[str]) -> Entry:
+    def append(
+        self,
+        clock: float,
+        pieces: Sequence[Piece],
+        finished: Sequence[str],
+        positions: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Entry:
         """Write one entry; it is durable when this returns.
 
-        ``finished`` names all tasks that have ended by now, also those of earlier entries.
+        ``finished`` names all tasks that have ended by now, also those of earlier entries;
+        ``positions`` says where tasks are now, of those that know.
         """
         last = self.last
         totals = dict(last.totals) if last else {}
@@ -77,7 +86,8 @@ class SegmentLog:
             segments.append(segment)
             bodies.append(data)
         number = last.number + 1 if last else 1
-        entry = Entry(number, clock, tuple(segments), tuple(finished), totals, serial)
+        at = {**(last.positions if last else {}), **positions}
+        entry = Entry(number, clock, tuple(segments), tuple(finished), totals, serial, at)
         known, written = pack(entry, _name(number), bodies)
         self.location.write(known.name, written)
         self.last = known

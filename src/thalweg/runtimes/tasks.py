@@ -6,16 +6,20 @@ A task takes blocks and gives emissions. The tuple-at-a-time classes become view
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from thalweg.acking import Roots
 from thalweg.blocks import Block
-from thalweg.components import AnyBody, Bolt, TaskContext
+from thalweg.components import AnyBody, Bolt, TaskContext, has_timers
 from thalweg.errors import SchemaError, ThalwegError
+from thalweg.eventtime import ALWAYS
+from thalweg.keys import Key
 from thalweg.runtimes.outputs import Emission, TupleOutputs
 from thalweg.runtimes.refusals import Refusals
+from thalweg.timers import KeyTimers, TimedState
 from thalweg.topology import Component
 from thalweg.tuples import Tuple, tuples_of
 
@@ -24,15 +28,25 @@ class Task:
     """Common to the tasks of all bodies: a private copy of the body, and its life cycle."""
 
     body: AnyBody
+    #: Those of its keys, where the body hears of timers.
+    timers: KeyTimers | None = None
 
     def __init__(self, component: Component, context: TaskContext, refusals: Refusals) -> None:
         self.component = component
-        self.refusals = refusals
+        self.refusals, self.tally = refusals, refusals.tally
         self.body = self._own_copy()
         self.context = self._context(context)
         self.bind(context=self.context)
-        if context.state is not None:
-            self.bind(state=context.state)
+        self._bind_state(self.context)
+
+    def _bind_state(self, context: TaskContext) -> None:
+        """Let the body see its state; one with timers sees them apart from its values."""
+        state = context.state
+        if state is not None and has_timers(type(self.body)):
+            self.timers = KeyTimers(state, context.clock, context.watermark, context.due)
+            self.bind(state=TimedState(state), timers=self.timers)
+        elif state is not None:
+            self.bind(state=state)
 
     def _own_copy(self) -> Any:
         body = self.component.body
@@ -61,6 +75,9 @@ class Task:
         finally:
             self.refusals.close()
 
+    def settle_late(self) -> None:
+        """Tell how tuples have ended of which something may be on its way; most tasks told it."""
+
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a method that has no tuple; an exception becomes a ComponentError."""
         try:
@@ -69,6 +86,31 @@ class Task:
             raise
         except Exception as error:
             raise self.refusals.call_failed(error, function) from error
+
+    # --- time --------------------------------------------------------------------------------
+
+    @property
+    def alarm(self) -> int:
+        """When it wants to be woken because of its timers, in microseconds of the clock."""
+        return ALWAYS if self.timers is None else self.timers.alarm
+
+    def _time(self, now: int) -> None:
+        """Let the body hear of its timers, and of the time."""
+        if self.timers is not None:
+            self.timers.advance(now, self._due)
+        self.call(self.body.process_watermark, now)  # type: ignore[union-attr]  # only of bolts
+
+    def _timers(self) -> None:
+        if self.timers is not None:
+            self.timers.fire(self._due)
+
+    def _end(self) -> None:
+        if self.timers is not None:
+            self.timers.end(self._due)
+        self.call(self.body.process_end)  # type: ignore[union-attr]  # only of bolts
+
+    def _due(self, key: Key, at: int, name: str) -> None:
+        self.call(self.body.process_timer, key, at, name)  # type: ignore[union-attr]  # as above
 
 
 @dataclass
@@ -79,6 +121,8 @@ class _Held:
     roots: Roots
     row: int
     block: Block
+    #: When the bolt was given it.
+    begin: float
 
 
 class BoltTask(Task):
@@ -158,6 +202,16 @@ class BoltTask(Task):
 
         return timed
 
+    def advance(self, now: int) -> list[Emission]:
+        """Let event time go on."""
+        self._time(now)
+        return self._outputs.take()
+
+    def wake(self) -> list[Emission]:
+        """Let the bolt hear of timers that are due."""
+        self._timers()
+        return self._outputs.take()
+
     def tick(self) -> list[Emission]:
         """Let time pass."""
         self.call(self.body.process_tick)
@@ -165,7 +219,7 @@ class BoltTask(Task):
 
     def end(self) -> list[Emission]:
         """Tell the bolt that its inputs have ended."""
-        self.call(self.body.process_end)
+        self._end()
         return self._outputs.take()
 
     def _take(self, block: Block, lineage: bool) -> list[Emission]:
@@ -209,8 +263,9 @@ class BoltTask(Task):
     def _holding(self, tuples: Iterable[Tuple], block: Block) -> Iterator[Tuple]:
         """Keep each tuple until the bolt acknowledges it."""
         assert block.roots is not None  # noqa: S101 (the caller has looked)
+        now = time.perf_counter
         for row, t in enumerate(tuples):
-            self._held[id(t)] = _Held(t, block.roots[row], row, block)
+            self._held[id(t)] = _Held(t, block.roots[row], row, block, now())
             self.kept_rows.add(row)
             yield t
 
@@ -230,7 +285,10 @@ class BoltTask(Task):
         held = self._held.pop(id(t), None)
         if held is None:
             return
+        if ok:
+            self.tally.seconds += time.perf_counter() - held.begin
         if held.block is not self._block:
+            self.tally.settled(ok)
             self.settle(held.roots, ok)
             return
         self.kept_rows.discard(held.row)

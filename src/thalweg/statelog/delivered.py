@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
+
 from thalweg.statelog.location import Location, MissingObject
 
-_MARK = "delivered"
+_MARK, _OWNER = "delivered", "owner"
+#: Holds the last entry that sinks had before a run fell back to an older version.
+GIVEN = "given"
 
 
 def read_mark(location: Location) -> int:
@@ -24,3 +28,12 @@ def read_number(location: Location, name: str) -> int:
     except MissingObject:
         return 0
     return int(text) if text.isdigit() else 0
+
+
+def owner_of(location: Location) -> str:
+    """Give the name that tells a state from all others; it is made once, and stays."""
+    try:
+        return location.read(_OWNER).to_pybytes().decode()
+    except MissingObject:
+        location.write_new(_OWNER, uuid.uuid4().hex.encode())
+        return owner_of(location)

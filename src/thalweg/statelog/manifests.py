@@ -79,6 +79,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     #: How far each source is committed.
     inputs: dict[str, int] = {}
     topology: dict[str, ComponentMark] = {}
+    #: Newest event time of each task of a source (once of a source), by its name; the tasks that
+    #: have ended; and how far components were told that time has come.
+    newest: dict[str, int] = {}
+    ended: list[str] = []
+    told: dict[str, int] = {}
+    #: Before these times, of events and of the clock, no timer of a component is due.
+    due: dict[str, tuple[int, int]] = {}
     #: Arrow schemas that were learnt, as base64.
     types: dict[str, str] = {}
     staged: list[StagedRef] = []

@@ -30,7 +30,6 @@ SCHEMA = pa.schema(
         ("time", pa.int64()),
     ]
 )
-_EMPTY = pa.RecordBatch.from_pylist([], SCHEMA)
 
 
 def milliseconds(seconds: float) -> int:
@@ -107,7 +106,7 @@ def merge(
     """
     parts = [part for part in parts if part.num_rows]
     if not parts:
-        return _EMPTY
+        return pa.RecordBatch.from_pylist([], SCHEMA)
     table = pa.Table.from_batches(parts).combine_chunks()
     hashes = np.concatenate([hashes_of(part) for part in parts])
     keys, values, times = (_one_chunk(table.column(i)) for i in (1, 2, 3))

@@ -13,26 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thalweg.components import BlockSpout, Shared, TaskContext
-from thalweg.errors import UsageError, explain
+from thalweg.workloads.chunks import Chunked, Numbers, rows_of, scatter
 from thalweg.workloads.names import hashtag_names, region_names
-from thalweg.workloads.settings import read_settings
+from thalweg.workloads.settings import check_setting, read_settings
 
-Numbers = npt.NDArray[np.int64]
-
-#: Posts that are made at once, each such chunk from a seed of its own.
-CHUNK = 16_384
 _SCHEMA = pa.schema({"region": pa.string(), "hashtag": pa.string()})
-# Large odd numbers (splitmix64), which scatter what they multiply.
-_GOLDEN = 0x9E3779B97F4A7C15
-_FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND_MIX = np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(frozen=True)
@@ -54,10 +44,13 @@ class PostSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("posts", 0), ("regions", 1), ("hashtags", 1), ("drift_every", 0)):
-            _check(name, getattr(self, name), getattr(self, name) >= least, f"at least {least}")
-        _check("skew", self.skew, self.skew >= 0, "at least 0")
-        _check("correlation", self.correlation, 0 <= self.correlation <= 1, "0 to 1")
-        _check("seed", self.seed, self.seed >= 0, "at least 0")
+            value = getattr(self, name)
+            check_setting("posts", name, value, value >= least, f"at least {least}")
+        check_setting("posts", "skew", self.skew, self.skew >= 0, "at least 0")
+        check_setting(
+            "posts", "correlation", self.correlation, 0 <= self.correlation <= 1, "0 to 1"
+        )
+        check_setting("posts", "seed", self.seed, self.seed >= 0, "at least 0")
 
     @classmethod
     def read(cls, values: Mapping[str, str]) -> PostSettings:
@@ -65,12 +58,7 @@ class PostSettings:
         return read_settings(cls, values)
 
 
-def _check(name: str, value: Any, good: bool, expected: str) -> None:
-    if not good:
-        raise UsageError(explain(f"setting {name!r} of posts", "", expected, repr(value)))
-
-
-class Posts(Shared, BlockSpout):
+class Posts(Chunked):
     """The source; its tasks take chunks in turn."""
 
     outputs = _SCHEMA
@@ -82,29 +70,13 @@ class Posts(Shared, BlockSpout):
         self._tag_law = _zipf(settings.hashtags, settings.skew)
         self._region_law = _zipf(settings.regions, settings.skew)
 
-    def prepare(self, context: TaskContext) -> None:
-        """Begin with this task's first chunk."""
-        self._next, self._step = context.task, context.degree
-        self._ready = pa.RecordBatch.from_pylist([], _SCHEMA)
-
-    def next_block(self, limit: int) -> pa.RecordBatch | None:
-        """Give the next posts of the chunk at hand."""
-        if not self._ready.num_rows:
-            self._ready = self.chunk(self._next)
-            self._next += self._step
-        if not self._ready.num_rows:
-            self.finish()
-            return None
-        given, self._ready = self._ready[:limit], self._ready[limit:]
-        return given
-
     def chunk(self, number: int) -> pa.RecordBatch:
         """Make one chunk of posts; an empty one behind the last."""
-        first = number * CHUNK
-        rows = max(0, min(CHUNK, self.settings.posts - first))
+        positions = rows_of(number, self.settings.posts)
+        rows = len(positions)
         rng = np.random.default_rng((self.settings.seed, number))
         tags = _draw(rng, self._tag_law, rows)
-        homes = self._homes(tags, np.arange(first, first + rows))
+        homes = self._homes(tags, positions)
         elsewhere = _draw(rng, self._region_law, rows)
         regions = np.where(rng.random(rows) < self.settings.correlation, homes, elsewhere)
         columns = [self._regions.take(pa.array(regions)), self._hashtags.take(pa.array(tags))]
@@ -114,8 +86,8 @@ class Posts(Shared, BlockSpout):
         """Give the home region of each hashtag at its position in the stream."""
         every, seed = self.settings.drift_every, self.settings.seed
         # Each hashtag starts at another point of its stay, so that homes move one by one.
-        stays = (positions + _scatter(tags, seed) % every) // every if every else 0
-        return _scatter(tags * 1_000_003 + stays, seed + 1) % self.settings.regions
+        stays = (positions + scatter(tags, seed) % every) // every if every else 0
+        return scatter(tags * 1_000_003 + stays, seed + 1) % self.settings.regions
 
 
 def posts(settings: PostSettings | None = None) -> Posts:
@@ -132,11 +104,3 @@ def _zipf(size: int, skew: float) -> npt.NDArray[np.float64]:
 def _draw(rng: np.random.Generator, law: npt.NDArray[np.float64], rows: int) -> Numbers:
     # The last share may be a rounding error below 1.
     return np.minimum(np.searchsorted(law, rng.random(rows), side="right"), len(law) - 1)
-
-
-def _scatter(values: Numbers, seed: int) -> Numbers:
-    """Turn numbers into others, evenly spread and never negative (the end of splitmix64)."""
-    mixed = values.astype(np.uint64) + np.uint64((seed + 1) * _GOLDEN % 2**64)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST_MIX
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND_MIX
-    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64)

@@ -71,7 +71,7 @@ class Scenario:
         for name in self.critical:
             stage = topology.stage(name)
             rate = stage.expert / self.law.mean(stage.seconds)
-            found.append(rate / reaching(topology, name))
+            found.append(rate / topology.reaching(name))
         return min(found)
 
     @property
@@ -88,14 +88,6 @@ class Scenario:
     def degrees(self) -> dict[str, int]:
         """The degrees at the start."""
         return self.topology.minimal if self.start == "minimal" else self.topology.expert
-
-
-def reaching(topology: Staged, name: str) -> float:
-    """Give how many tuples a stage receives per tuple of the source."""
-    if name == topology.source:
-        return 1.0
-    reads = topology.stage(name).reads
-    return sum(each.selectivity * reaching(topology, each.sender) for each in reads)
 
 
 def _of_autoscale(topology: Staged, critical: tuple[str, ...], saved: str) -> list[Scenario]:

@@ -40,3 +40,9 @@ def _read(name: str, value: str, kind: type) -> Any:
         raise UsageError(
             explain(f"setting {name!r}", expected=kind.__name__, got=repr(value))
         ) from error
+
+
+def check_setting(workload: str, name: str, value: Any, good: bool, expected: str) -> None:
+    """Refuse a value that makes no sense."""
+    if not good:
+        raise UsageError(explain(f"setting {name!r} of {workload}", "", expected, repr(value)))

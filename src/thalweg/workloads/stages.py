@@ -44,6 +44,12 @@ class Stage:
     expert: int = 1
     most: int = 8
     grouping: Grouping = field(default_factory=Shuffle)
+    #: What it is worth when there are not units for all; more is better.
+    priority: float = 1.0
+    #: Seconds of its window: what it sends, it sends when one ends. 0 for as tuples come.
+    window: float = 0.0
+    #: What a task really uses, where that is not what it reserves.
+    uses: Need | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.grouping, Shuffle | NoGrouping | Fields | LoadAware):
@@ -54,9 +60,16 @@ class Stage:
             raise TopologyError(text)
         if not 1 <= self.expert <= self.most:
             raise TopologyError(self._wrong("degree", f"1 to {self.most}", f"{self.expert}"))
+        if self.window < 0:
+            raise TopologyError(self._wrong("window", "0 s or more", f"{self.window}"))
         if any(not 0 <= r.portion[0] < r.portion[1] <= 1 for r in self.reads):
             text = self._wrong("portion", "a part of the range from 0 to 1", str(self.reads))
             raise TopologyError(text)
+
+    @property
+    def used(self) -> Need:
+        """What a task uses."""
+        return self.need if self.uses is None else self.uses
 
     def _wrong(self, subject: str, expected: str, got: str) -> str:
         return explain(f"{subject} of stage {self.name!r}", "", expected, got)
@@ -101,6 +114,13 @@ class Staged:
     def readers(self, name: str) -> list[tuple[Stage, Reads]]:
         """Give who reads a stage, and how."""
         return [(s, reads) for s in self.stages for reads in s.reads if reads.sender == name]
+
+    def reaching(self, name: str) -> float:
+        """Give how many tuples a stage receives per tuple of the source."""
+        if name == self.source:
+            return 1.0
+        reads = self.stage(name).reads
+        return sum(each.selectivity * self.reaching(each.sender) for each in reads)
 
     @property
     def minimal(self) -> dict[str, int]:

@@ -33,6 +33,8 @@ class Pace:
     speed: float = 1.0
     #: Whether operators burn CPU instead of waiting.
     burn: bool = False
+    #: Stages whose tasks are in processes of their own: threads burn no more than a core together.
+    apart: frozenset[str] = frozenset()
 
 
 def working(
@@ -56,7 +58,8 @@ def working(
         degree = {**topology.minimal, **(degrees or {})}[stage.name]
         kind = Counted if isinstance(stage.grouping, Fields) else Work
         body = kind(_Ways(topology, stage.name), stage, pace or Pace())
-        reads = builder.add_bolt(stage.name, body, degree=degree)
+        apart: Any = {"isolation": "process"} if pace and stage.name in pace.apart else {}
+        reads = builder.add_bolt(stage.name, body, degree=degree, **apart)
         for each in stage.reads:
             reads.grouping(each.sender, stage.grouping, stage.name)
     return builder.build()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,16 @@ from quickjava import java_options, make_archive
 from sparksession import spark_session
 
 _VARIABLE = "THALWEG_FAILPOINTS"
+#: What drivers need; the last one is loaded late otherwise.
+LOADED = ["thalweg.runtimes.spark.running", "pyspark.sql", "pandas"]
 
 
 @pytest.fixture(scope="session")
 def java() -> str:
     """Give options of Java with which a driver starts in less than half of the CPU time."""
     make_archive()
+    multiprocessing.set_forkserver_preload(LOADED)
+    forkserver.ensure_running()  # it stays until the end
     return java_options()
 
 

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
+import tempfile
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from program import Job, link, row
+from program import Job, link, main, row
 
 import thalweg as tw
+from quickworkers import worker_settings
 
 KILLED = -9
-#: Seconds after which a process counts as hung; only a broken run takes that long.
-WATCHDOG = 600
+#: Forks drivers from a process that has loaded everything, which is much of what a start takes.
+FORKING = multiprocessing.get_context("forkserver")
+#: Who begins a process looks at all others, and how one has ended can be read only once.
+LOCK = threading.Lock()
+#: Seconds after which a process counts as hung; only a broken run takes that long. Below pytest's
+#: own limit (``faulthandler_timeout``), so that the log is shown and the process does not stay.
+WATCHDOG = 500
 
 
 def arm(job: Job, *lines: str) -> Path:
@@ -38,20 +48,39 @@ def start(job: Job) -> int:
     """Run the program in a process of its own until it ends; gives its exit code."""
     folder = Path(job.folder)
     failpoints = str(folder / "failpoints")
-    config = {"spark.executorEnv.THALWEG_FAILPOINTS": failpoints, **job.config}
+    config = {"spark.executorEnv.THALWEG_FAILPOINTS": failpoints, **worker_settings(), **job.config}
     config["spark.executor.extraJavaOptions"] = job.java
     (folder / "job.json").write_text(json.dumps({**asdict(job), "config": config}))
     if job.frame:
         write_input(job)
-    program = str(Path(__file__).with_name("program.py"))
-    command = [sys.executable, program, "job.json"]
     here = {"PYSPARK_PYTHON": sys.executable, "TMPDIR": str(folder), "SPARK_SUBMIT_OPTS": job.java}
     env = {**os.environ, "THALWEG_FAILPOINTS": failpoints, **here}
+    (folder / "log").touch()
+    process = FORKING.Process(target=_drive, args=(folder, env))
+    with LOCK:
+        process.start()
+    ended = wait([process.sentinel], WATCHDOG)
+    with LOCK:
+        if not ended:
+            process.kill()
+        process.join()
+        code = process.exitcode
+        process.close()
+    assert ended, (folder / "log").read_text()[-5000:]
+    assert code is not None
+    return code
+
+
+def _drive(folder: Path, env: dict[str, str]) -> None:
+    """Be the program, in a process that was forked for it."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    tempfile.tempdir = None  # in the folder that the environment names
     with open(folder / "log", "ab") as log:
-        done = subprocess.run(  # noqa: S603 (our own program)
-            command, cwd=folder, env=env, stdout=log, stderr=log, timeout=WATCHDOG, check=False
-        )
-    return done.returncode
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    main(Path("job.json"))
 
 
 def run_until_done(job: Job, look: Callable[[], None] = lambda: None) -> int:
@@ -66,6 +95,22 @@ def run_until_done(job: Job, look: Callable[[], None] = lambda: None) -> int:
         look()
     look()
     return kills
+
+
+#: Drivers at a time: one that starts does not keep two cores busy.
+AT_ONCE = 2
+#: Jobs by what happens to them, and how often their drivers were killed.
+Finished = dict[Any, tuple[Job, Future[int]]]
+
+
+def finish(armed: Mapping[Any, tuple[Job, list[str]]]) -> Finished:
+    """Arm the failpoints of each job, and run all until they are done."""
+    found: Finished = {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for name, (job, lines) in armed.items():
+            arm(job, *lines)
+            found[name] = job, pool.submit(run_until_done, job)
+    return found
 
 
 def write_input(job: Job) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import sys
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,8 @@ from thalweg.runtimes.spark.limits import Limits, Retries
 from thalweg.runtimes.spark.pump import PumpSettings
 
 FIELDS = {"n": int, "word": str, "tag": str}
+#: What a line of the file takes: where a process is killed, a write ends between two pages.
+LINE_BYTES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +105,12 @@ def source(job: Job) -> Any:
 
 
 def writer(job: Job) -> Any:
-    """Write each tuple as one line; one system call, so that a line is there or not."""
+    """Write each tuple as one line; a line is there or not, for none crosses a page of the file."""
     path, failpoints = f"{job.folder}/out.jsonl", Path(job.folder, "failpoints")
 
     def write(t: Any) -> None:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        os.write(file, json.dumps([t.n, t.word, t.value]).encode() + b"\n")
+        os.write(file, json.dumps([t.n, t.word, t.value]).encode().ljust(LINE_BYTES - 1) + b"\n")
         os.close(file)
         if job.release and (failpoints / job.release).exists():
             (failpoints / "go").touch()
@@ -140,16 +141,11 @@ def run(job: Job, session: Any = None) -> dict[str, dict[str, int]]:
     return {name: dict(result.table(name)) for name in ("by_word", "by_tag")}
 
 
-def main() -> None:
+def main(path: Path) -> None:
     """Run the job that a file describes, and write its tables beside it."""
-    path = Path(sys.argv[1])
     job = msgspec.json.decode(path.read_bytes(), type=Job)
     failpoints = path.parent / "failpoints"
     failpoints.mkdir(exist_ok=True)
     (failpoints / "driver").write_text(str(os.getpid()))
     tables = run(job)
     (path.parent / "tables.json").write_text(json.dumps(tables))
-
-
-if __name__ == "__main__":
-    main()

@@ -34,7 +34,7 @@ def mapping(quick: bool, report: Report) -> dict[str, Any]:
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     benches = {"sorting": sorting, "mapping": mapping}
-    monkeypatch.setattr("thalweg.bench.BENCHES", benches, raising=False)
+    monkeypatch.setattr("thalweg.bench.catalogue.BENCHES", benches, raising=False)
 
 
 def test_without_a_name_the_benches_are_listed() -> None:
@@ -70,9 +70,9 @@ def test_a_folder_that_is_not_there_is_an_error_before_anything_is_measured(tmp_
     path = tmp_path / "new" / "results.json"
     done = CliRunner().invoke(app, ["bench", "sorting", "--json", str(path)])
     assert done.exit_code == 1
-    assert (
-        done.stderr
-        == f"error: JSON file {str(path)!r}: expected a file to write, got no such folder\n"
+    assert done.stderr == (
+        f"error: JSON file {str(path)!r}: expected a file to write, got no such folder "
+        f"(make it first: mkdir -p {path.parent})\n"
     )
     assert not path.parent.exists()
 

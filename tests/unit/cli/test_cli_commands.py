@@ -120,6 +120,7 @@ def test_settings_reach_components() -> None:
         (["run", "nowhere.py"], "file 'nowhere.py': expected a Python file"),
         (["run", "program.py:nothing"], "name 'nothing' in file 'program.py'"),
         (["run", "program.py", "--on", "abacus"], "runtime 'abacus': expected one of ["),
+        (["run", "program.py", "--on", "sprak"], "(did you mean 'spark'?)"),
         (["run", "program.py", "--on", ""], "runtime '': expected one of ["),
         (
             ["describe", "program.py", "-o", "x.png"],

@@ -41,7 +41,10 @@ FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device
 )
 def test_a_full_device_is_an_error_of_one_line(tmp_path: Path, command: str) -> None:
     done = shell(tmp_path, f"{command} >/dev/full")
-    said = "error: standard output: expected to be written, got No space left on device\n"
+    said = (
+        "error: standard output: expected to be written, got No space left on device "
+        "(the disk is full: df -h shows it; free some, or choose another place)\n"
+    )
     assert (done.returncode, done.stderr) == (1, said)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from thalweg.drawing.charts import line_chart
+from thalweg.drawing.charts import line_chart, steps
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -44,3 +44,26 @@ def test_powers_of_ten_are_shown_as_numbers() -> None:
 
 def test_nothing_to_draw_is_an_empty_frame() -> None:
     assert parsed(line_chart("a", {}, "x", "y")).find(f"{SVG}polyline") is None
+
+
+def test_marks_are_round_and_there_is_no_half_of_a_task() -> None:
+    drawn = line_chart("a", {"b": [(0, 1), (699, 3)]}, "seconds", "tasks")
+    numbers = [text for text in texts(drawn) if text.isdecimal()]
+    assert numbers == ["0", "1", "2", "3", *(str(n) for n in range(0, 700, 100))]
+
+
+def test_what_holds_until_it_changes_is_drawn_as_steps() -> None:
+    held = steps([(0, 1), (5, 1), (9, 3)])
+    assert held == [(0, 1), (5, 1), (9, 1), (9, 3)]
+    assert steps([]) == []
+
+
+def test_names_of_lines_have_room_in_the_picture() -> None:
+    names = [f"a_rather_long_name_{number}" for number in range(7)]
+    root = parsed(line_chart("a", {name: [(0, 1), (1, 2)] for name in names}, "x", "y"))
+    width, height = (float(root.attrib[name]) for name in ("width", "height"))
+    shown = [each for each in root.iter(f"{SVG}text") if each.text in names]
+    assert [each.text for each in shown] == names
+    for each in shown:
+        assert float(each.attrib["x"]) + 7.0 * len(each.text or "") <= width
+        assert float(each.attrib["y"]) < height

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thalweg as tw
+from thalweg.control.scaling.settings import Scaling
 from thalweg.control.scaling.values import Sample
 from thalweg.runtimes.spark.notes import Counts, Note
 from thalweg.runtimes.spark.sampling import (
@@ -120,7 +121,7 @@ def note(stage: int, place: int, **busy: float) -> Note:
 
 def test_only_components_without_a_degree_follow_the_places() -> None:
     assert followers(words()) == {"split", "count"}
-    bounds = {node.name: (node.least, node.most) for node in nodes_of(words(), 2, most=8)}
+    bounds = {node.name: (node.least, node.most) for node in nodes_of(words(), 2, 8, Scaling())}
     assert bounds["split"] == bounds["count"] == (1, 8)
     assert bounds["three"] == (3, 3)
     assert bounds["board"] == bounds["words"] == (1, 1)

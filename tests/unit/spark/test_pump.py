@@ -1,5 +1,8 @@
 """The pump: asks spouts in turn, logs what they give, tells them what became of it."""
 
+import itertools
+import random
+
 import pyarrow as pa
 import pytest
 
@@ -582,3 +585,55 @@ def test_records_behind_the_logged_rows_are_refused_aloud(rig):
     pump = opened(1, 4)
     assert rig.all_values(drain(pump)) == [2, 3]
     assert (len(rig.events), pump.counters["a"].errors) == (1, 1)
+
+
+class Shelves(tw.BlockSpout):
+    """Numbers from several shelves, in another order for each seed; a position is what is left."""
+
+    outputs = {"n": int}
+    replays = False
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def prepare(self, context):
+        self.random = random.Random(self.seed)
+        self.left = {"a": list(range(50)), "b": list(range(50, 100))}
+
+    def next_block(self, limit):
+        names = [name for name, left in self.left.items() if left]
+        if not names:
+            self.finish()
+            return None
+        name = self.random.choice(names)
+        taken, rest = self.left[name][:limit], self.left[name][limit:]
+        self.left = self.left | {name: rest}
+        return self.make_batch([taken])
+
+    def position(self):
+        return self.left
+
+    def seek(self, position):
+        self.left = position
+
+    def processed(self, position):
+        CALLS.append(sorted(n for left in position.values() for n in left))
+
+
+@pytest.mark.parametrize("crashes", [(1, 1), (2, 1, 3), (1, 1, 1, 1)])
+def test_a_spout_with_a_position_goes_on_where_the_log_ends(rig, crashes):
+    settings = {"rows": 5, "block_rows": 3}
+    committed, given = 0, {}
+    for seed, entries in enumerate([*crashes, 100]):
+        pump = rig.pump(Shelves(seed), committed=committed, **settings)
+        for _ in range(entries):
+            if pump.finished:
+                break
+            given |= {entry.number: rig.all_values([entry]) for entry in pump.pending()}
+            entry = pump.pull()
+            given |= {entry.number: rig.all_values([entry])} if entry else {}
+            committed = pump.pending()[0].number  # a crash leaves the others to the next one
+            pump.committed([committed])
+    assert sorted(n for values in given.values() for n in values) == list(range(100))
+    assert CALLS[-1] == []
+    assert all(set(after) <= set(before) for before, after in itertools.pairwise(CALLS))

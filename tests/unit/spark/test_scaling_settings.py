@@ -50,6 +50,7 @@ def test_a_batch_takes_what_is_wanted_or_the_trigger_or_half_a_period(
             "scaling most on Spark: expected a number",
         ),
         ({"scaling": tw.Scaling(loss=0.1)}, "scaling loss on Spark: expected 0"),
+        ({"scaling": tw.Scaling(slots=8)}, "scaling slots on Spark: expected none"),
         ({"scaling": "ds2", "placing": ("a", "b")}, "placing with scaling"),
         ({"scaling": "ds2", "executors": "elastic"}, "scaling of elastic executors"),
     ],

@@ -13,7 +13,7 @@ from thalweg.groupings import All, LoadAware
 from thalweg.placement.values import Need
 from thalweg.runtimes.inline import Inline
 from thalweg.workloads import elastic
-from thalweg.workloads.scenarios import SCENARIOS, reaching
+from thalweg.workloads.scenarios import SCENARIOS
 from thalweg.workloads.stages import Law, Reads, Stage, Staged
 from thalweg.workloads.working import Pace, working
 
@@ -30,7 +30,7 @@ def test_what_the_expert_starts_fits_on_the_machines_and_can_do_the_highest_rate
     topology, profile = scenario.topology, scenario.profile
     highest = float(max(profile.rates.max(), (profile.rates + profile.slopes).max()))
     for stage in topology:
-        busy = highest * reaching(topology, stage.name) * scenario.law.mean(stage.seconds)
+        busy = highest * topology.reaching(stage.name) * scenario.law.mean(stage.seconds)
         assert busy <= stage.expert
         assert stage.expert <= stage.most <= 2 * scenario.machines
     reserved = sum(stage.expert * stage.need.cpu for stage in topology)
@@ -42,7 +42,7 @@ def test_one_task_of_each_stage_can_do_the_lowest_rate_but_not_the_highest(name)
     scenario = SCENARIOS[name]
     topology = scenario.topology
     busy = {
-        stage.name: reaching(topology, stage.name) * scenario.law.mean(stage.seconds)
+        stage.name: topology.reaching(stage.name) * scenario.law.mean(stage.seconds)
         for stage in topology
     }
     lowest = min(rate for _, first, last in scenario.segments for rate in (first, last))
@@ -79,7 +79,7 @@ def test_a_staged_topology_runs_as_an_ordinary_one(kind):
     made = working(topology, constant(20, "50 s"))
     snapshot = made.run(on=Inline(clock=clock, block_rows=1)).metrics
     for stage in topology:
-        share = reaching(topology, stage.name)
+        share = topology.reaching(stage.name)
         assert snapshot.component(stage.name).received == pytest.approx(1000 * share, rel=0.25)
     spent = sum(snapshot.component(s.name).received * s.seconds[0] for s in topology)
     assert clock.now() >= max(spent, 50) - 1

@@ -10,8 +10,9 @@ import pytest
 
 import thalweg as tw
 from thalweg.errors import UsageError
+from thalweg.workloads.chunks import CHUNK
 from thalweg.workloads.names import hashtag_names, region_names
-from thalweg.workloads.posts import CHUNK, PostSettings, posts
+from thalweg.workloads.posts import PostSettings, posts
 
 
 def all_posts(settings: PostSettings, degree: int = 1, block_rows: int = 1024) -> list[Any]:

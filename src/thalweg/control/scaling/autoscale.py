@@ -27,9 +27,6 @@ from thalweg.control.scaling.estimating import (
 from thalweg.control.scaling.forecasting import linear
 from thalweg.control.scaling.values import ONE_MINUTE, Decision, Node, Sample, Timing, View
 
-#: How much a trend may raise or lower a capacity at most; one outlier is no trend.
-_CLIP = 0.5
-
 
 class State(Enum):
     """How busy a component is going to be."""
@@ -92,6 +89,8 @@ class Autoscale:
     #: Activity levels below which a component is low, and above which it is high.
     low: float = 0.3
     high: float = 0.8
+    #: Part by which a trend may raise or lower a capacity at most; one outlier is no trend.
+    clip: float = 0.5
     literal: bool = False
     timing: Timing = ONE_MINUTE
     name: str = "autoscale"
@@ -128,7 +127,8 @@ class Autoscale:
             trend = _covariance(_capacities(window.samples, view.delta))
         else:
             trend = degree * _trend(view, node)
-        trend = min(max(trend, -_CLIP * per_task * degree), _CLIP * per_task * degree)
+        most = self.clip * per_task * degree
+        trend = min(max(trend, -most), most)
         rising = window.trend.slope > 0
         return Activity(degree, arriving(window), window.pending, per_task, trend, rising)
 
@@ -167,7 +167,7 @@ def straightened(view: View, decisions: Sequence[Decision]) -> tuple[Decision, .
         node = view.node(own.component)
         parents = [made[name] for name in node.parents if name in made]
         factor = max((p.degree / p.before for p in parents if p.degree > p.before), default=1.0)
-        if factor > 1 and own.degree <= own.before:
+        if factor > 1 and own.degree <= own.before and not unready(view, node):
             scales_in = own.degree < own.before
             degree = own.before if scales_in else node.bounded(own.before * factor)
             what = "scaling in is off" if scales_in else f"scale out by {factor:.2f} as well"

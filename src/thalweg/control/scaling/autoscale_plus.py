@@ -83,6 +83,7 @@ class AutoscalePlus:
         ideal = expected / per_task
         degree, reason = self._sized(view.degrees[node.name], node, ideal, expected / ideal_rate)
         numbers = {"input": expected, "per_task": per_task, "usable_cpu": usable, "ideal": ideal}
+        numbers["reserved"] = node.reserved
         made = Decision(node.name, degree, view.degrees[node.name], reason, numbers)
         # The document's bound, capacity times Delta, is none.
         bound = per_task * degree * (view.delta if self.sizing == "literal" else 1)

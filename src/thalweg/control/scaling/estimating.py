@@ -29,7 +29,10 @@ def unready(view: View, node: Node) -> str:
 def kept(view: View, node: Node, reason: str, **numbers: float) -> Decision:
     """Decide for no change, within the bounds."""
     degree = view.degrees[node.name]
-    return Decision(node.name, node.bounded(degree), degree, reason, numbers)
+    within = node.bounded(degree)
+    if within != degree:
+        reason = f"{node.least} to {node.most} are allowed; {reason}"
+    return Decision(node.name, within, degree, reason, numbers)
 
 
 def latency(view: View, node: Node, of: Literal["mean", "max"]) -> float | None:

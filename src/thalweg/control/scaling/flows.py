@@ -2,6 +2,11 @@
 
 A component that gets what its parents send is told so before it arrives, and also when a congested
 parent holds it back. Windowed operators send in bursts, which are spread over their windows.
+
+A source that full queues hold back sends what the tasks can do, whatever it has. If it knows how
+much it has, that counts. If not, and it was held back for most of a period, it is taken to have as
+much more as it would have sent in the rest of the time, up to a bound: so degrees rise step by
+step, until it is not held back any more, or until a step has brought it no further.
 """
 
 from __future__ import annotations
@@ -13,6 +18,13 @@ from itertools import pairwise
 from thalweg.control.scaling.estimating import selectivity
 from thalweg.control.scaling.values import Node, Sample, Stream, View
 
+#: Share of a period beyond which a source that was held back has more to send than it could.
+HELD = 0.5
+#: It is taken to have so many times what it sent at most: beyond the limit of every profile.
+_MOST_MORE = 2.5
+#: How many times as much it has to send after degrees have risen for that to be worth repeating.
+_HELPED = 1.1
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -20,34 +32,78 @@ class Flow:
 
     rates: Sequence[float]
     more: float = 0.0
+    #: The share of the last period for which the sources before it were held back, if that counts.
+    held: float = 0.0
 
 
 Flows = dict[Stream, Flow]
 
 
 def source_flows(view: View, catch_up: float) -> Flows:
-    """Give what sources have to send: what they sent, and what they hold back."""
+    """Give what sources have to send: what they sent, and what they hold back.
+
+    Those of which samples are missing are left out: what they sent before says nothing about now.
+    """
     flows: Flows = {}
     for node in view.nodes:
         samples = view.history.get(node.name, ()) if node.is_source else ()
-        if samples:
-            grown = (max(0, b.pending - a.pending) for a, b in pairwise(samples))
-            held = [0, *grown]
+        if samples and view.windows[node.name].complete:
+            vain = _in_vain(view, samples)
+            held = 0.0 if vain or samples[-1].held <= HELD else samples[-1].held
+            pairs = [(samples[0], samples[0]), *pairwise(samples)]
             for stream in view.streams(node.name):
-                sent = (sample.emitted.get(stream.name, 0) for sample in samples)
-                rates = [(s + h) / view.period for s, h in zip(sent, held, strict=True)]
-                flows[stream] = Flow(rates, samples[-1].pending / catch_up)
+                rates = [_offered(a, b, stream.name, vain) / view.period for a, b in pairs]
+                flows[stream] = Flow(rates, samples[-1].pending / catch_up, held)
     return flows
 
 
-def passed_flows(view: View, node: Node, rates: Sequence[float], more: float) -> Flows:
+def _offered(before: Sample, sample: Sample, stream: str, vain: bool) -> float:
+    """Give what a source had to send in a period."""
+    sent, grown = sample.emitted.get(stream, 0), max(0, sample.pending - before.pending)
+    if vain or sample.held <= HELD:
+        return sent + grown
+    if sample.pending:  # it knows what it has
+        return sent + grown + sample.lost
+    return sent * min(_MOST_MORE, 1 / max(1 - sample.held, 1e-9))
+
+
+def _in_vain(view: View, samples: Sequence[Sample]) -> bool:
+    """Say whether a source was held back before degrees rose last, and sends no more since.
+
+    As long as nobody knows, it is not tried again.
+    """
+    last = [change for change in view.changes if change.time == view.changed]
+    if not any(change.after > change.before for change in last):
+        return False
+    then = last[0].time + view.period / 2  # clocks are early or late by part of a period
+    before = [sample for sample in samples if sample.time < then][-1:]
+    after = [sample for sample in samples if sample.time > then][-1:]
+    if not before or before[0].held <= HELD:
+        return False
+    return not after or after[0].processed < _HELPED * before[0].processed
+
+
+def were_held(view: View) -> bool:
+    """Say whether a source was held back as far as is known: nobody has seen all that came."""
+    sources = (view.history.get(node.name, ()) for node in view.nodes if node.is_source)
+    return any(sample.held > HELD for samples in sources for sample in samples)
+
+
+def passed_flows(
+    view: View, node: Node, rates: Sequence[float], more: float, held: float = 0.0
+) -> Flows:
     """Give what a component passes on of what it gets."""
     ratios = {stream: selectivity(view, stream) for stream in view.streams(node.name)}
     return {
-        stream: Flow([rate * ratio for rate in rates], more * ratio)
+        stream: Flow([rate * ratio for rate in rates], more * ratio, held)
         for stream, ratio in ratios.items()
         if ratio is not None
     }
+
+
+def held_back(node: Node, flows: Mapping[Stream, Flow]) -> float:
+    """Give the longest share of a period for which a source before a component was held back."""
+    return max((flows[stream].held for stream in node.inputs if stream in flows), default=0.0)
 
 
 def arriving_rates(view: View, node: Node, flows: Mapping[Stream, Flow]) -> list[float]:
@@ -81,5 +137,6 @@ def _samples(view: View, node: Node) -> Sequence[Sample]:
 
 def _burst(view: View, node: Node) -> int:
     """Give the samples from one burst of the parents to the next."""
-    longest = max(view.node(parent).window for parent in node.parents)
+    parents = [view.node(parent) for parent in node.parents]
+    longest = max(each.window if each.bursts is None else each.bursts for each in parents)
     return max(1, round(longest / view.period))

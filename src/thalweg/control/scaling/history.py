@@ -1,6 +1,7 @@
 """Samples and decisions in an SQLite file, so that they survive whoever decides.
 
 Times have to be of a clock that goes on when a process ends (:class:`thalweg.clock.WallClock`).
+Several runs can share a file: what is kept says of which topology and sample period it is.
 """
 
 from __future__ import annotations
@@ -18,19 +19,38 @@ from thalweg.errors import StateError, explain
 
 _Value = TypeVar("_Value")
 
-_VERSION = 1
-_TABLES = f"""
-CREATE TABLE IF NOT EXISTS samples (
+_VERSION, _WITHOUT_ORIGIN = 2, 1
+#: Seconds to wait for somebody else who writes; a stream cannot wait for long.
+_WAIT = 1.0
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS samples (
     component TEXT NOT NULL, time REAL NOT NULL, sample TEXT NOT NULL,
-    PRIMARY KEY (component, time)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS samples_by_time ON samples (time);
-CREATE TABLE IF NOT EXISTS decisions (
-    time REAL NOT NULL, policy TEXT NOT NULL, decision TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS decisions_by_time ON decisions (time);
-PRAGMA user_version = {_VERSION};
-"""
+    topology TEXT, period REAL, PRIMARY KEY (component, time)
+) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS samples_by_time ON samples (time)",
+    """CREATE TABLE IF NOT EXISTS decisions (
+    time REAL NOT NULL, policy TEXT NOT NULL, decision TEXT NOT NULL,
+    topology TEXT, period REAL
+)""",
+    "CREATE INDEX IF NOT EXISTS decisions_by_time ON decisions (time)",
+    f"PRAGMA user_version = {_VERSION}",
+)
+#: What makes a file of version 1 one of version 2.
+_ADDED = tuple(
+    f"ALTER TABLE {table} ADD COLUMN {column}"
+    for table in ("samples", "decisions")
+    for column in ("topology TEXT", "period REAL")
+)
+
+
+class Origin(msgspec.Struct, frozen=True, order=True):
+    """Of which topology something is, and its sample period; None where nobody has kept that."""
+
+    topology: str | None = None
+    period: float | None = None
+
+
+_NOBODY_KNOWS = Origin()
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -48,36 +68,52 @@ class History:
         self._path, self._keep = path, keep
         self._db = self._opened(writes)
 
-    def add(self, samples: Iterable[Sample]) -> None:
-        """Keep samples; one that is there already stays as it is."""
-        rows = [(s.component, s.time, _text(s)) for s in samples]
-        with self._db:
-            self._db.executemany("INSERT OR IGNORE INTO samples VALUES (?, ?, ?)", rows)
-            self._forget("samples", max((time for _, time, _ in rows), default=0.0))
+    def add(
+        self,
+        samples: Iterable[Sample],
+        decided: Iterable[Recorded] = (),
+        origin: Origin = _NOBODY_KNOWS,
+    ) -> None:
+        """Keep samples and what was decided on them; a sample that is there stays as it is."""
+        of = origin.topology, origin.period
+        seen = [(s.component, s.time, _text(s), *of) for s in samples]
+        made = [(r.time, r.policy, _text(r.decision), *of) for r in decided]
+        times = [row[1] for row in seen] + [row[0] for row in made]
+        try:
+            with self._db:
+                self._db.executemany("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?, ?)", seen)
+                self._db.executemany("INSERT INTO decisions VALUES (?, ?, ?, ?, ?)", made)
+                self._forget(max(times, default=0.0))
+        except sqlite3.Error as error:
+            expected = "a file that can be written"
+            raise StateError(explain(self._name, "", expected, str(error))) from error
 
     def decided(self, time: float, policy: str, decisions: Iterable[Decision]) -> None:
         """Keep decisions as they were carried out, those for no change with their reasons too."""
-        rows = [(time, policy, _text(made)) for made in decisions]
-        with self._db:
-            self._db.executemany("INSERT INTO decisions VALUES (?, ?, ?)", rows)
-            self._forget("decisions", time)
+        self.add((), [Recorded(time, policy, made) for made in decisions])
 
-    def samples(self, since: float = 0.0) -> list[Sample]:
-        """Give samples in the order of time."""
-        query = "SELECT sample FROM samples WHERE time >= ? ORDER BY time, component"
-        rows = self._rows(query, since)
-        return [self._read(text, Sample) for (text,) in rows]
+    def samples(self, since: float = 0.0, origin: Origin | None = None) -> list[Sample]:
+        """Give samples in the order of time; all, or those of one origin."""
+        query = "SELECT sample{of} FROM samples WHERE time >= ? ORDER BY time, component"
+        return [self._read(text, Sample) for (text,) in self._rows(query, since, origin)]
 
-    def decisions(self, since: float = 0.0) -> list[Recorded]:
-        """Give decisions in the order in which they were made."""
-        query = "SELECT time, policy, decision FROM decisions WHERE time >= ? ORDER BY time, rowid"
-        rows = self._rows(query, since)
+    def decisions(self, since: float = 0.0, origin: Origin | None = None) -> list[Recorded]:
+        """Give decisions in the order in which they were made; all, or those of one origin."""
+        query = (
+            "SELECT time, policy, decision{of} FROM decisions WHERE time >= ? ORDER BY time, rowid"
+        )
+        rows = self._rows(query, since, origin)
         return [Recorded(time, policy, self._read(text, Decision)) for time, policy, text in rows]
 
-    def changes(self, since: float = 0.0) -> list[Change]:
+    def changes(self, since: float = 0.0, origin: Origin | None = None) -> list[Change]:
         """Give the degrees that were changed, in the order of time."""
-        made = ((r.time, r.decision) for r in self.decisions(since))
+        made = ((r.time, r.decision) for r in self.decisions(since, origin))
         return [Change(t, d.component, d.before, d.degree) for t, d in made if d.changes]
+
+    def origins(self) -> list[Origin]:
+        """Say of what there are samples, the oldest first."""
+        query = "SELECT time{of} FROM samples WHERE time >= ? ORDER BY time"
+        return list(dict.fromkeys(Origin(*of) for _, *of in self._selected(query, 0.0)))
 
     def close(self) -> None:
         """Let the file go."""
@@ -98,15 +134,13 @@ class History:
         if not writes and not self._path.is_file():
             raise self._error("no such file")  # noqa: EM101 (what was found)
         try:
-            db = sqlite3.connect(self._path)
+            db = sqlite3.connect(self._path, timeout=_WAIT)
         except sqlite3.Error as error:
             raise self._error(str(error)) from error
         try:
-            (version,) = db.execute("PRAGMA user_version").fetchone()
-            if version not in ({0, _VERSION} if writes else {_VERSION}):
-                raise self._error(f"version {version}")  # noqa: EM102 (what was found)
             if writes:
-                db.executescript(_TABLES)
+                self._made_ready(db)
+            self._known(db)
         except sqlite3.Error as error:
             db.close()
             raise self._error(str(error)) from error
@@ -115,7 +149,36 @@ class History:
             raise
         return db
 
-    def _rows(self, query: str, since: float) -> list[tuple[Any, ...]]:
+    def _known(self, db: sqlite3.Connection, *others: int) -> int:
+        """Give the version, which has to be one that can be read."""
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version not in {_VERSION, _WITHOUT_ORIGIN, *others}:
+            raise self._error(f"version {version}")  # noqa: EM102 (what was found)
+        self._version = int(version)
+        return self._version
+
+    def _made_ready(self, db: sqlite3.Connection) -> None:
+        """Make the tables; whoever reads does not stand in the way of whoever writes."""
+        self._known(db, 0)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("BEGIN IMMEDIATE")
+        old = self._known(db, 0) == _WITHOUT_ORIGIN
+        for statement in (*(_ADDED if old else ()), *_TABLES):
+            db.execute(statement)
+        db.commit()
+
+    def _rows(self, query: str, since: float, origin: Origin | None) -> list[tuple[Any, ...]]:
+        """Give what was asked for, of an origin or of all."""
+        return [
+            tuple(row)
+            for *row, topology, period in self._selected(query, since)
+            if origin in (None, Origin(topology, period))
+        ]
+
+    def _selected(self, query: str, since: float) -> list[tuple[Any, ...]]:
+        old = self._version == _WITHOUT_ORIGIN
+        query = query.format(of=", NULL, NULL" if old else ", topology, period")
         try:
             return self._db.execute(query, (since,)).fetchall()
         except sqlite3.Error as error:
@@ -127,12 +190,18 @@ class History:
         except msgspec.MsgspecError as error:
             raise self._error(str(error)) from error
 
-    def _forget(self, table: str, now: float) -> None:
-        self._db.execute(f"DELETE FROM {table} WHERE time < ?", (now - self._keep,))  # noqa: S608 (one of our own two names)
+    def _forget(self, now: float) -> None:
+        for table in ("samples", "decisions"):
+            self._db.execute(f"DELETE FROM {table} WHERE time < ?", (now - self._keep,))  # noqa: S608 (one of our own two names)
+
+    @property
+    def _name(self) -> str:
+        return f"history {str(self._path)!r}"
 
     def _error(self, got: str) -> StateError:
         expected = f"a file of scaling decisions, version {_VERSION}"
-        return StateError(explain(f"history {str(self._path)!r}", "", expected, got))
+        hint = "thalweg run FILE.py --scale POLICY --history NEW.db makes one"
+        return StateError(explain(self._name, "", expected, got, hint))
 
 
 def _text(value: Sample | Decision) -> str:

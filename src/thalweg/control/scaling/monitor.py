@@ -10,9 +10,13 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 from thalweg.control.scaling.forecasting import Line, Sums
 from thalweg.control.scaling.values import Change, Decision, Node, Sample, Timing, View, Window
+
+#: Samples follow on each other if they are apart by this part of a period or more, and no further.
+_LEAST, _MOST = 0.5, 1.5
 
 
 def stretched(timing: Timing, nodes: Iterable[Node]) -> tuple[Timing, str]:
@@ -62,7 +66,9 @@ class Monitor:
         self._timing, self.notice = stretched(timing or Timing(), self._nodes)
         self._keep = max(keep, self._timing.delta)
         self._slots, self._machines = slots, machines
-        self._tracks = {node.name: _Track(self._expected) for node in self._nodes}
+        self._tracks = {
+            node.name: _Track(self._expected, self._timing.period) for node in self._nodes
+        }
         self._changes: deque[Change] = deque()
 
     @property
@@ -82,6 +88,11 @@ class Monitor:
                 self._changes.append(Change(time, made.component, made.before, made.degree))
         while self._changes and self._changes[0].time < time - self._keep:
             self._changes.popleft()
+
+    def moved(self, time: float, components: Iterable[str]) -> None:
+        """Take note of components whose tasks have other places since then; degrees stay."""
+        degrees = {name: self._tracks[name].degree for name in components}
+        self._changes.extend(Change(time, name, k, k) for name, k in degrees.items())
 
     def rewired(self, nodes: Iterable[Node]) -> None:
         """Take note that the same components read other ones from now on."""
@@ -126,9 +137,9 @@ class Monitor:
 class _Track:
     """The samples of one component, and the regression sums of the newest of them."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, period: float) -> None:
         self.samples: deque[Sample] = deque()
-        self._size = size
+        self._size, self._period = size, period
         # Positions are numbers of samples: whole, so that the sums stay exact for ever.
         self._count = 0
         self._sums = Sums()
@@ -150,10 +161,15 @@ class _Track:
             self.samples.popleft()
 
     def window(self, begin: float) -> Window:
-        newest = list(self.samples)[-self._size :]
-        inside = tuple(sample for sample in newest if sample.time >= begin)
+        newest = [sample for sample in list(self.samples)[-self._size :] if sample.time >= begin]
+        breaks = [at for at, two in enumerate(pairwise(newest), 1) if not self._follows(*two)]
+        inside = tuple(newest[breaks[-1] if breaks else 0 :])
         complete = len(inside) == self._size
         return Window(inside, self._size, self._line() if complete else None)
+
+    def _follows(self, one: Sample, next_one: Sample) -> bool:
+        """Say whether there is nothing between two samples that is missing, or counted twice."""
+        return _LEAST * self._period <= next_one.time - one.time <= _MOST * self._period
 
     def _line(self) -> Line:
         line = self._sums.line()

@@ -1,7 +1,6 @@
 """Scarce resources: when not every wish fits, capacity goes to the most valuable components first.
 
-What a component lacks is shed, and said so: how many tuples it cannot process is known before they
-are lost.
+What a component lacks is said: which part of its work it cannot do is known before tuples are lost.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from thalweg.control.scaling.values import Decision, Node, Sample, View
+from thalweg.control.scaling.values import Decision, View
 
 
 @dataclass(frozen=True)
-class Shed:
+class Shortfall:
     """A component that gets less than it needs."""
 
     component: str
@@ -22,7 +21,7 @@ class Shed:
 
     @property
     def share(self) -> float:
-        """The share of its tuples that cannot be processed, if it needs all that it wants."""
+        """The share of its work that cannot be done, if it needs all that it wants."""
         return 1 - self.given / self.wanted
 
 
@@ -31,7 +30,7 @@ class Shared:
     """Decisions that fit, and what that costs."""
 
     decisions: tuple[Decision, ...]
-    shed: tuple[Shed, ...] = ()
+    lacking: tuple[Shortfall, ...] = ()
 
 
 def share(view: View, decisions: Iterable[Decision]) -> Shared:
@@ -45,12 +44,13 @@ def share(view: View, decisions: Iterable[Decision]) -> Shared:
     if view.slots is None or fixed + sum(m.degree for m in wanted.values()) <= view.slots:
         return Shared(tuple(wanted.values()))
     given = _given(view, wanted, view.slots - fixed)
-    shed = [
-        Shed(name, made.degree, given[name])
+    lacking = {
+        name: Shortfall(name, made.degree, given[name])
         for name, made in wanted.items()
         if given[name] < made.degree
-    ]
-    return Shared(tuple(_lessened(m, given[name]) for name, m in wanted.items()), tuple(shed))
+    }
+    fitting = (_lessened(made, lacking.get(name)) for name, made in wanted.items())
+    return Shared(tuple(fitting), tuple(lacking.values()))
 
 
 def _given(view: View, wanted: dict[str, Decision], slots: int) -> dict[str, int]:
@@ -67,39 +67,12 @@ def _given(view: View, wanted: dict[str, Decision], slots: int) -> dict[str, int
     return given
 
 
-def _lessened(made: Decision, degree: int) -> Decision:
-    if degree == made.degree:
+def _lessened(made: Decision, lacks: Shortfall | None) -> Decision:
+    if lacks is None:
         return made
-    reason = f"{made.reason}; {degree} of {made.degree} tasks, because slots are scarce"
-    return replace(made, degree=degree, reason=reason)
-
-
-def learnt_cores(samples: Iterable[Sample], node: Node, after: int = 30) -> float:
-    """Estimate the cores that a task needs: what was reserved at first, then what it used.
-
-    The use that counts is that of the busiest task of a sample, exceeded in one of twenty samples;
-    after as many samples as ``after`` it has replaced the declared value altogether.
-
-    >>> from thalweg.control.scaling.values import TaskLoad
-    >>> half = Sample("count", 0.0, 1, 10, 10, tasks=(TaskLoad(used=0.5),))
-    >>> [learnt_cores([half] * n, Node("count", reserved=0.2)) for n in (0, 15, 60)]
-    [0.2, 0.35, 0.5]
-    """
-    return _learnt([_most(s, "used") for s in samples if s.tasks], node.reserved, after)
-
-
-def learnt_memory(samples: Iterable[Sample], declared: float, after: int = 30) -> float:
-    """Estimate the bytes that a task needs, in the same way."""
-    return _learnt([_most(s, "memory") for s in samples if s.tasks], declared, after)
-
-
-def _most(sample: Sample, what: str) -> float:
-    return max(getattr(task, what) for task in sample.tasks)
-
-
-def _learnt(seen: list[float], declared: float, after: int) -> float:
-    if not seen:
-        return declared
-    high = sorted(seen)[min(len(seen) - 1, int(0.95 * len(seen)))]
-    trust = min(1.0, len(seen) / after)
-    return trust * high + (1 - trust) * declared
+    reason = (
+        f"{made.reason}; {lacks.given} of {lacks.wanted} tasks, because slots are scarce: "
+        f"{100 * lacks.share:.0f} % of its work cannot be done"
+    )
+    numbers = {**made.numbers, "lacks": lacks.share}
+    return replace(made, degree=lacks.given, reason=reason, numbers=numbers)

@@ -28,6 +28,10 @@ class TaskLoad:
     others_used: float = 0.0
     #: Bytes of memory; 0 where it is not known.
     memory: float = 0.0
+    #: Cores that all tasks of its core would use if they could; 0 where it is not known.
+    asked: float = 0.0
+    #: Part of the cores of its machine that all tasks there use; None where it is not known.
+    machine: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,11 @@ class Sample:
     tasks: tuple[TaskLoad, ...] = ()
     #: Tuples given up in this period: late, or dropped from a full queue.
     lost: int = 0
+    #: How full the fullest link is that each outgoing stream takes; 1 where more is sent than it
+    #: can carry. Streams that no link could limit are left out.
+    links: Mapping[str, float] = field(default_factory=dict)
+    #: Share of the period for which a source that has more to send was held back by full queues.
+    held: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,8 @@ class Node:
     priority: float = 1.0
     #: Seconds of the longest window of the operator; its tuples wait there without being pending.
     window: float = 0.0
+    #: Seconds from one burst of what it sends to the next; None for its window.
+    bursts: float | None = None
 
     @property
     def is_source(self) -> bool:

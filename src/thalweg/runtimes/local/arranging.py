@@ -2,7 +2,8 @@
 
 They are kept with snapshots, and the next run begins with them, as long as the topology and the
 settings ask for the same. What the runtime decides by itself (to split a component that waits, to
-move one into processes) it decides anew in each run.
+move one into processes) it decides anew in each run. A policy that takes over takes over what was
+split as well: nobody splits any more then, so the next run begins with it.
 """
 
 from __future__ import annotations
@@ -32,12 +33,18 @@ class Arranging:
         self.begun, self.epoch = begun or {}, epoch
         self._asked = asked or {}
         self._changed = set(self.begun)
+        #: What was changed for this run alone.
+        self._passing: set[str] = set()
 
     def next_epoch(self, components: Iterable[str], lasting: bool = True) -> int:
         """Note that components were changed; not those that the next run need not know of."""
         self.epoch += 1
-        self._changed.update(components if lasting else ())
+        (self._changed if lasting else self._passing).update(components)
         return self.epoch
+
+    def keep(self) -> None:
+        """Let the next run also begin with what was changed for this one alone."""
+        self._changed |= self._passing
 
     def now(
         self, operators: Iterable[Operator], tables: Mapping[str, RoutingTable]

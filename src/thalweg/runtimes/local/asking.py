@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from thalweg.runtimes.local.building import Built
@@ -42,11 +44,15 @@ class Asking:
         self.full = False
         self.shedder = Shedder(settings.seed, built.topology.quality, settings.clock.now)
         self._closed = False
-        self._queues = {
-            task: WaitingRows(task.component.name, policy, settings.queue_rows)
-            for task in spouts
-            if (policy := task.component.options.overflow) not in (None, "block")
-        }
+        #: How many tuples with an id a source may have open beside those that it has.
+        self.pending: Callable[[AnySpoutTask], int] = lambda _task: sys.maxsize
+        #: While it is set nobody is asked; what waits already may be taken.
+        self.paused = False
+        self._queues = built.overflows
+        for task in spouts:
+            if (policy := task.component.options.overflow) not in (None, "block"):
+                name, bound = task.component.name, settings.queue_rows
+                self._queues[task] = WaitingRows(name, policy, bound)
 
     @property
     def always(self) -> bool:
@@ -55,13 +61,17 @@ class Asking:
 
     def limit(self, task: AnySpoutTask) -> int:
         """Give the number of rows that a source is asked for."""
-        return self._limits[task]
+        return max(1, min(self._limits[task], self._within(), self.room(task)))
+
+    def room(self, task: AnySpoutTask) -> int:
+        """Give the number of tuples that a source may have open beside those that it has."""
+        return sys.maxsize if self._closed else self.pending(task)
 
     def has(self, task: AnySpoutTask) -> bool:
         """Say whether it makes sense to :meth:`take` something of a source."""
         queue = self._queues.get(task)
         if queue is None:
-            return not task.finished and not self._closed
+            return not (task.finished or self._closed or self.paused)
         return queue.rows > 0
 
     def ended(self, task: AnySpoutTask) -> bool:
@@ -71,7 +81,7 @@ class Asking:
     def take(self, task: AnySpoutTask) -> list[Emission]:
         """Give what waits of a source, or else ask it."""
         queue = self._queues.get(task)
-        given = self._ask(task) if queue is None else [queue.take(self._limits[task])]
+        given = self._ask(task) if queue is None else [queue.take(self.limit(task))]
         return [self._shed(task, each) for each in given] if self.shedder.sheds() else given
 
     def _shed(self, task: AnySpoutTask, emission: Emission) -> Emission:
@@ -85,7 +95,7 @@ class Asking:
     def receive(self) -> bool:
         """Ask the sources that cannot be slowed; True if something came."""
         came = False
-        for task in () if self._closed else self._queues:
+        for task in () if self._closed or self.paused else self._queues:
             for emission in () if task.finished else self._ask(task):
                 came = self.line_up(task, emission)
         return came
@@ -107,7 +117,7 @@ class Asking:
 
     def _ask(self, task: AnySpoutTask) -> list[Emission]:
         """Ask a source; it is asked for more at once as long as it has that much."""
-        limit, settings = self._limits[task], self._settings
+        limit, settings = self.limit(task), self._settings
         begin = time.perf_counter()
         emissions = task.pull(limit)
         self._counters[task].busy += time.perf_counter() - begin
@@ -117,6 +127,14 @@ class Asking:
         elif sum(emission.batch.nbytes for emission in emissions) <= self._large(task) / 2:
             self._limits[task] = min(2 * limit, self._most())
         return emissions
+
+    def _within(self) -> int:
+        """Give the rows that all can do soon, where somebody decides by what was done.
+
+        A block that a task is working on is not shared with others.
+        """
+        longest = self._settings.longest
+        return sys.maxsize if longest == inf else self._built.rows_within(longest)
 
     def _large(self, task: AnySpoutTask) -> int:
         """Give the bytes of a source's blocks beyond which they gain nothing by being larger."""
@@ -128,5 +146,7 @@ class Asking:
     def _most(self) -> int:
         """Give the rows to ask for at most: what Python makes of them should stay in the caches."""
         most = max(self._settings.most_block_rows, self._settings.block_rows)
+        if self._settings.longest < inf and not self._built.measured:
+            most = self._settings.block_rows  # nobody knows how long they take
         wide = self._built.wide()
         return min(most, max(_LEAST, int(_LARGE / _PYTHON_TUPLE / wide))) if wide else most

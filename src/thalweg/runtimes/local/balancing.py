@@ -24,3 +24,9 @@ def measured(router: Router, task: AnyTask, part: Block, lineage: bool) -> list[
     took = time.perf_counter() - begin
     router.executed(task.context.task, part, seconds_of(task, part, took))
     return emissions
+
+
+def forget_cost(router: Router, task: int, part: Block) -> None:
+    """Tell a router that a task will not have to do a part."""
+    if isinstance(router, LoadRouter):
+        router.take_back(task, part)

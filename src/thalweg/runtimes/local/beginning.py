@@ -15,6 +15,7 @@ from thalweg.runtimes.local.planning import resolved
 from thalweg.runtimes.local.rescaling import fixed
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.marks import changes, marks_of
+from thalweg.runtimes.outside import forgotten
 from thalweg.runtimes.segments import Entry, SegmentLog
 from thalweg.statelog.arrangements import Arrangement, Asked, load_arrangements
 from thalweg.statelog.location import Location
@@ -51,6 +52,8 @@ def begin(settings: Settings, topology: Topology, run: Run) -> Begun:
     location = state_at(settings)
     location.probe()
     topology = resolved(settings, topology)
+    for text in forgotten(topology):
+        run.listen(Noticed(text))
     last = Manifests(location).latest()
     if last is None:
         last = _first(settings, topology)

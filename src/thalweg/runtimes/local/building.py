@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
+from thalweg.anchored import AnchoredBolt
 from thalweg.clock import SystemClock
 from thalweg.execution import Run
 from thalweg.groupings import LoadAware
@@ -13,9 +16,11 @@ from thalweg.routing.load_router import balanced_router
 from thalweg.routing.routers import KeyRouter
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.local.arranging import Arranging
+from thalweg.runtimes.local.holding import Holding
 from thalweg.runtimes.local.isolation import AnyTask, remote_task
 from thalweg.runtimes.local.links import Link, Streams, Wiring
 from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.overflow import WaitingRows
 from thalweg.runtimes.local.planning import Facts, plan, resolved
 from thalweg.runtimes.local.scheduling import Meter
 from thalweg.runtimes.local.settings import Settings
@@ -32,6 +37,9 @@ from thalweg.runtimes.making import Shapes, TaskMaker, make_shapes
 from thalweg.runtimes.pairing import has_movable_keys
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.topology import Component, Topology
+
+#: No event time is known.
+NO_TIMES: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,10 @@ class Built:
     sources: dict[str, Streams] = field(default_factory=dict)
     #: One for each task.
     counters: dict[str, list[Counter]] = field(default_factory=dict)
+    #: How long each component could not go on.
+    holdings: dict[str, Holding] = field(default_factory=dict)
+    #: What waits of sources that cannot be slowed.
+    overflows: dict[AnySpoutTask, WaitingRows] = field(default_factory=dict)
 
     def operator(self, name: str) -> Operator:
         """Find an operator."""
@@ -81,6 +93,18 @@ class Built:
         found = [self.meter.read(i) for i, body in bodies if getattr(body, "by_tuple", False)]
         return max((seen.flow * max(1.0, seen.selectivity) for seen in found), default=0.0)
 
+    @property
+    def measured(self) -> bool:
+        """Whether it is known what a tuple takes at any component."""
+        return any(self.meter.read(o.index).cost for o in self.operators)
+
+    def rows_within(self, seconds: float) -> int:
+        """Say how many rows of a source all tasks do in such a time, where that is least."""
+        tasks = {o.index: o.limit if o.pooled else o.degree for o in self.operators}
+        seen = ((self.meter.read(index), count) for index, count in tasks.items())
+        found = [count * seconds / (m.cost * m.flow) for m, count in seen if m.cost * m.flow]
+        return max(1, int(min([*found, sys.maxsize])))
+
     def metrics(self, choices: Mapping[str, int]) -> tuple[ComponentMetrics, ...]:
         """Give the counts of all components, and how often workers chose each of them."""
         found = {c.name: _sum(c, self.counters[c.name]) for c in self.topology}
@@ -88,18 +112,26 @@ class Built:
             name = operator.component.name
             counts = found[name]
             tasks = tuple(c.per_task[0] for c in operator.counters[: operator.degree])
+            waited = operator.waited
             found[name] = replace(
                 counts,
                 degree=operator.degree,
                 per_task=(counts.received,) if operator.pooled else tasks,
                 waiting=operator.worklist.rows,
-                reordering=operator.reordering,
+                reordering=waited.waiting,
                 chosen=choices[name],
+                order=operator.order,
+                head_wait=waited.head,
+                reordered=waited.units,
+                reorder_seconds=waited.seconds,
             )
-        return tuple(found.values())
+        held = {name: holding.seconds() for name, holding in self.holdings.items()}
+        return tuple(replace(each, blocked=held[name]) for name, each in found.items())
 
 
-def task_maker(settings: Settings, topology: Topology, run: Run) -> TaskMaker:
+def task_maker(
+    settings: Settings, topology: Topology, run: Run, watermarks: Mapping[str, int]
+) -> TaskMaker:
     """Make what makes tasks; their states know what has changed, where snapshots are taken."""
     return TaskMaker(
         topology,
@@ -108,6 +140,8 @@ def task_maker(settings: Settings, topology: Topology, run: Run) -> TaskMaker:
         settings.key_groups,
         run,
         tracked=settings.checkpoint is not None,
+        cores=settings.cores,
+        watermarks=watermarks,
     )
 
 
@@ -117,12 +151,16 @@ def build(
     run: Run,
     wiring: Wiring,
     arranging: Arranging | None = None,
+    watermarks: Mapping[str, int] = NO_TIMES,
 ) -> Built:
-    """Make tasks and operators, and link them; degrees and tables may be those of earlier runs."""
+    """Make tasks and operators, and link them; degrees and tables may be those of earlier runs.
+
+    So may be how far event time has come at components.
+    """
     arranging = arranging or Arranging()
     free = {component.name for component in topology if component.options.degree is None}
     topology = resolved(settings, topology, arranging.begun)
-    maker = task_maker(settings, topology, run)
+    maker = task_maker(settings, topology, run, watermarks)
     meter = Meter(len(topology.components), settings.scheduling, SystemClock())
     built = Built(maker, settings, topology, [], meter, arranging)
     elastic = run.steering is not None or settings.scaling is not None
@@ -132,6 +170,7 @@ def build(
         name = component.name
         if component.is_spout:
             built.counters[name] = [Counter(name, component.degree)]
+            built.holdings[name] = Holding(now=wiring.now)
             built.spouts[name] = maker.spouts(component, built.counters[name][0])
             built.sources[name] = {stream: [] for stream in component.outputs}
             continue
@@ -144,6 +183,7 @@ def build(
         if operator.pooled and name in arranging.begun:
             operator.limit = min(operator.limit, arranging.begun[name].degree)
         built.operators.append(operator)
+        built.holdings[name] = operator.holding
     _link(built, settings)
     return built
 
@@ -163,7 +203,8 @@ def _task(
     maker: TaskMaker, component: Component, task: int, counter: Counter, shapes: Shapes
 ) -> AnyTask:
     state = maker.memory(component)
-    if component.options.isolation == "process":
+    apart = isinstance(component.body, AnchoredBolt)  # it has a process already, or may not move
+    if component.options.isolation == "process" and not apart:
         return remote_task(maker, maker.context(component, task, shapes, state), counter)
     return maker.bolt(component, task, counter, shapes, state)
 
@@ -209,8 +250,10 @@ def _link(built: Built, settings: Settings) -> None:
             operator.inputs.append(link)
             operator.routers.append(balanced_router(input_.grouping, table, operator.osg))
             sender = built.sources.get(input_.component)
-            streams = sender if sender is not None else built.operator(input_.component).streams
-            streams[input_.stream].append(link)
+            if sender is None:
+                before = built.operator(input_.component)
+                sender, link.sender = before.streams, before.holding
+            sender[input_.stream].append(link)
 
 
 def _sum(component: Component, counters: list[Counter]) -> ComponentMetrics:
@@ -224,4 +267,5 @@ def _sum(component: Component, counters: list[Counter]) -> ComponentMetrics:
         sum(counter.busy for counter in counters),
         tuple(per_task),
         dropped=sum(counter.dropped for counter in counters),
+        late=sum(counter.late for counter in counters),
     )

@@ -18,11 +18,13 @@ from thalweg.routing.routers import KeyRouter
 from thalweg.runtimes.local.beginning import LOCAL, Begun, moves_by_hash, state_name
 from thalweg.runtimes.local.building import Built
 from thalweg.runtimes.local.committing import Committer, Taken, Transactional
+from thalweg.runtimes.local.flights import Flights
 from thalweg.runtimes.local.isolation import AnyTask, RemoteTask
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.replaying import Replaying
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.positions import Passing
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.statelog.arrangements import Arrangement
 from thalweg.statelog.manifests import ENDED, RUNTIME
@@ -31,9 +33,19 @@ from thalweg.statelog.reading import Version
 from thalweg.statelog.tracked import Changes, Tracked
 from thalweg.topology import Component, Topology
 
+#: Key of the notes: how far event time has come at components.
+TIMES = "times"
+
 
 class InMemory:
-    """Stands for the snapshots of a run that takes none."""
+    """Stands for the snapshots of a run that takes none.
+
+    Sources with a position hear how far what they gave is processed.
+    """
+
+    def __init__(self, flights: Flights) -> None:
+        self._passing = Passing(lambda: flights.begun, lambda: flights.oldest)
+        self.times: Callable[[], Mapping[str, int]] = dict
 
     def restore(self) -> None:
         """Nothing was kept."""
@@ -50,14 +62,16 @@ class InMemory:
         """Nothing waits."""
         return ()
 
-    def enter(self, _task: AnySpoutTask, _emissions: Sequence[Emission]) -> None:
-        """Nobody has to know."""
+    def enter(self, task: AnySpoutTask, _emissions: Sequence[Emission]) -> None:
+        """Hear what a source has given, before it enters."""
+        self._passing.given(task)
 
     def tell_ends(self, _ended: Callable[[AnySpoutTask], bool]) -> None:
         """Nobody has to know."""
 
     def due(self) -> bool:
-        """Never ask for one."""
+        """Never ask for one; sources hear what has ended since."""
+        self._passing.step()
         return False
 
     def take(self) -> None:
@@ -68,7 +82,8 @@ class InMemory:
         return topology
 
     def finish(self, ended: bool) -> None:
-        """Nothing is kept."""
+        """All that was given is processed."""
+        self._passing.step()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -88,7 +103,9 @@ class Checkpoint:
         #: The degrees and tables of the last snapshot.
         self._arranged = begun.arranged
 
-    # --- beginning ---------------------------------------------------------------------------
+        # --- beginning ---------------------------------------------------------------------------
+        #: Gives how far event time has come at components.
+        self.times: Callable[[], Mapping[str, int]] = dict
 
     def restore(self) -> None:
         """Give every task the state of its keys, and sinks what they have not been told of."""
@@ -157,6 +174,8 @@ class Checkpoint:
         now, last = self._clock.now(), self._committer.manifest
         self._next = now + self._settings.snapshot_every
         notes: dict[str, Any] = {RUNTIME: LOCAL, **self._sources.notes()}
+        if told := self.times():
+            notes[TIMES] = dict(told)
         if ended or self._had_ended:
             notes[ENDED] = True
         taken = Taken(
@@ -204,10 +223,10 @@ class Checkpoint:
 
 
 def saving_of(
-    settings: Settings, built: Built, run: Run, begun: Begun | None
+    settings: Settings, built: Built, run: Run, begun: Begun | None, flights: Flights
 ) -> Checkpoint | InMemory:
     """Make what takes the snapshots of a run."""
-    return InMemory() if begun is None else Checkpoint(settings, built, run, begun)
+    return InMemory(flights) if begun is None else Checkpoint(settings, built, run, begun)
 
 
 def _is_sink(component: Component) -> bool:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from thalweg.blocks import Block, Origin
+from thalweg.columns import settle_arrow
 from thalweg.errors import ComponentError
-from thalweg.events import Event, TupleRefused
+from thalweg.events import Event, Noticed, TupleRefused
 from thalweg.execution import Run
 from thalweg.metrics import Counter
 from thalweg.runtimes.block_tasks import AnyBoltTask
@@ -35,9 +36,11 @@ from thalweg.runtimes.local.crossing import (
 )
 from thalweg.runtimes.local.handing import Wanted, census
 from thalweg.runtimes.local.pieces import in_pieces, together
+from thalweg.runtimes.local.pinning import stay
 from thalweg.runtimes.local.pruning import without_unread
 from thalweg.runtimes.making import TaskMaker, make_shapes
 from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.services import Services
 from thalweg.runtimes.shipping import unpack as unpack_code
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.state import MemoryState
@@ -81,17 +84,23 @@ class Worker:
 
     def __init__(self, parcel: Parcel) -> None:
         self._clock, self._letters, self._heard = ToldClock(), Letters(), list[Event]()
-        component = parcel.component
+        component, self._services = parcel.component, Services()
         self._counter = Counter(component.name, 1)
         maker = TaskMaker(
             topology=Topology(parcel.topology, (component,)),
             clock=self._clock,
             seed=parcel.seed,
             key_groups=parcel.key_groups,
-            run=Run(listen=self._heard.append, settings=parcel.settings),
+            run=Run(
+                listen=self._heard.append,
+                settings=parcel.settings,
+                hooks=parcel.hooks,
+                services=self._services,
+            ),
             letters={component.name: self._letters},
             read={component.name: parcel.read},
             tracked=parcel.tracked,
+            watermarks={component.name: parcel.watermark},
         )
         state = maker.memory(component)
         self.task: AnyBoltTask = maker.bolt(
@@ -108,6 +117,8 @@ class Worker:
             "process": self._process,
             "tick": lambda _told: self._pack(self.task.tick()),
             "end": lambda _told: self._pack(self.task.end()),
+            "advance": lambda told: self._pack(self.task.advance(told.time)),
+            "wake": lambda _told: self._pack(self.task.wake()),
             "forget": self._forget,
             "entries": self._entries,
             "load": self._load,
@@ -125,8 +136,10 @@ class Worker:
         """Do what a message says; errors become part of the answer."""
         self._clock.time = told.now
         self.task.context.rescaled(told.degree)
-        before = self._counter.errors
+        before, waited = self._counter.errors, self._counter.tally.seconds
+        late = self._counter.late
         try:
+            self._services.pool.check()
             answer = self._calls[told.call](told)
         except ComponentError as error:
             answer = Answer(failure=Failed(str(error), error.tuple_text))
@@ -134,8 +147,13 @@ class Worker:
             answer = Answer(failure=Failed(f"{type(error).__name__}: {error}", component=False))
         refused = [event for event in self._heard if isinstance(event, TupleRefused)]
         answer.refused = [Refused(event.tuple_text, event.reason) for event in refused]
+        answer.notices = [event.text for event in self._heard if isinstance(event, Noticed)]
         answer.letters, answer.errors = self._letters.lines, self._counter.errors - before
         answer.settled, self._settled = self._settled, []
+        answer.seconds = self._counter.tally.seconds - waited
+        answer.alarm, answer.late = self.task.alarm, self._counter.late - late
+        noted = self._services.registry.take()
+        answer.noted = msgspec.to_builtins(noted, enc_hook=repr) if noted else {}
         self._letters.lines = []
         self._heard.clear()
         return answer
@@ -232,7 +250,9 @@ class Worker:
         return Answer()
 
     def _close(self, _told: Told) -> Answer:
+        self._services.pool.close()
         self.task.close()
+        self._services.pool.check()
         return Answer()
 
 
@@ -241,7 +261,10 @@ def main(incoming: int, outgoing: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this process says when it ends
     worker: Worker
     try:
-        worker = Worker(unpack_code(read(incoming, Told).data or b""))
+        parcel = unpack_code(read(incoming, Told).data or b"")
+        stay(parcel.cores, parcel.task)
+        settle_arrow()
+        worker = Worker(parcel)
         write(outgoing, Answer())
     except Exception as error:
         write(outgoing, Answer(failure=Failed(f"{type(error).__name__}: {error}", component=False)))

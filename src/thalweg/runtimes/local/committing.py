@@ -35,7 +35,8 @@ from thalweg.topology import Component, Topology
 # Versions that are kept, and runs; more of them are merged.
 _VERSIONS, _RUNS = 10, 12
 # Folders of what snapshots name, and nobody else.
-_FOLDERS = (RUNS, ARRANGEMENTS)
+_STAGED = "staged"
+_FOLDERS = (RUNS, ARRANGEMENTS, _STAGED)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Batch:
     location: Location
     version: int
     place: int = 0
+    lasting: bool = True
 
 
 @runtime_checkable
@@ -94,8 +96,8 @@ class Committer:
         self._retained: list[Manifest] = []
         self._thread = ThreadPoolExecutor(1, "thalweg-checkpoint")
         self._under_way: Future[None] | None = None
-        #: Called with the inputs of a snapshot when it is durable.
-        self.committed: Callable[[Mapping[str, int]], None] = lambda _inputs: None
+        #: Called with a snapshot when it is durable.
+        self.committed: Callable[[Taken], None] = lambda _taken: None
 
     def open(self) -> None:
         """Bring to an end what an earlier run has left, and delete what nobody needs."""
@@ -105,7 +107,7 @@ class Committer:
         older = list(self._manifests.older(last.version))
         self._retained = [*reversed(older), *([last] if last.version else [])]
         self._forget()
-        for folder in ("", FOLDER, RUNS, ENTRIES, ARRANGEMENTS):
+        for folder in ("", FOLDER, ENTRIES, *_FOLDERS):
             self._location.sweep(folder)
         self._collect()
 
@@ -155,7 +157,7 @@ class Committer:
         self.manifest = manifest
         if manifest.staged:
             self._deliver(manifest)
-        self.committed(taken.inputs)
+        self.committed(taken)
         self._retained.append(manifest)
         self._forget()
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from thalweg.runtimes.local.effort import Effort
 from thalweg.runtimes.local.failing import Failed, Failures
 from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.pinning import stay
 from thalweg.runtimes.local.scheduling import Meter, OperatorView, Scheduler
 from thalweg.runtimes.local.settings import CrewLimits
 
@@ -91,6 +92,8 @@ class Crew:
         finally:
             with self._condition:
                 operator.workers -= 1
+                if operator.holding.full:
+                    operator.holding.look()
                 if self._token == worker:
                     self._token = _NOBODY
                 if self._limits.fixed or self._resting:
@@ -252,6 +255,7 @@ class Crew:
         thread.start()
 
     def _run(self, worker: int) -> None:
+        stay(self._limits.cores, worker)
         try:
             while True:
                 if self.work(worker):

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from multiprocessing.resource_tracker import unregister
 from multiprocessing.shared_memory import SharedMemory
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import Origin, Rows
+from thalweg.eventtime import ALWAYS, NEVER
 from thalweg.runtimes.local.pruning import Columns
 from thalweg.runtimes.outputs import Emission
 from thalweg.topology import Component
@@ -50,6 +51,12 @@ class Parcel:
     columns: Columns
     #: Whether its state has to know what changed.
     tracked: bool = False
+    #: Hooks of the run; those of the component come with it.
+    hooks: tuple[Any, ...] = ()
+    #: Cores that processes stay on, in turn.
+    cores: tuple[int, ...] = ()
+    #: How far event time had come.
+    watermark: int = NEVER
 
 
 class Told(msgspec.Struct, array_like=True):
@@ -61,6 +68,8 @@ class Told(msgspec.Struct, array_like=True):
     origin: Origin | None = None
     key: tuple[str, ...] = ()
     lineage: bool = False
+    #: How far event time has come.
+    time: int = 0
     #: Number of the first tuple, where they are acknowledged one by one; -1 where they are not.
     first: int = -1
     #: Numbers of tuples to forget.
@@ -115,6 +124,16 @@ class Answer(msgspec.Struct, array_like=True):
     data: bytes | None = None
     arena: str = ""
     size: int = 0
+    #: Seconds until tuples were acknowledged that the component settles itself.
+    seconds: float = 0.0
+    #: What was noted in registered metrics, by name: kind, value, interval.
+    noted: dict[str, tuple[str, Any, float | None]] = {}
+    #: What people should know.
+    notices: list[str] = []
+    #: When timers of the component are due, in microseconds of the clock.
+    alarm: int = ALWAYS
+    #: Tuples that came too late.
+    late: int = 0
 
 
 class Arena:
@@ -151,9 +170,9 @@ class Arena:
     def close(self) -> None:
         """Let go of it; it ends with its last reader."""
         if self._memory is not None:
-            self._memory.close()
-            self._memory.unlink()
-            self._memory = None
+            memory, self._memory = self._memory, None
+            memory.unlink()  # first: whoever was interrupted while writing cannot close it
+            memory.close()
 
 
 class Window:

@@ -13,6 +13,7 @@ from thalweg.runtimes.local.crew import Crew
 from thalweg.runtimes.local.effort import Effort
 from thalweg.runtimes.local.failing import Failures
 from thalweg.runtimes.local.operators import Operator
+from thalweg.runtimes.local.pinning import stay
 from thalweg.runtimes.local.scheduling import Meter
 from thalweg.runtimes.local.settings import CrewLimits, Settings
 from thalweg.runtimes.local.waiting import STRATEGIES, Blocking, WaitStrategy
@@ -113,6 +114,7 @@ class Executors:
     def _run(self, operator: Operator, task: int) -> None:
         worklist, signal = operator.worklist, self._signals[id(operator)]
         key = operator.index, task
+        stay(self._limits.cores, operator.index + task)
 
         def ready() -> bool:
             return self._closing or key in self._gone or worklist.ready(task)
@@ -139,6 +141,8 @@ class Executors:
         after = Effort.now()
         operator.counters[task].cpu += after.cpu - before.cpu
         operator.worklist.release(taken.bucket)
+        if operator.holding.full:
+            operator.holding.look()
         worked = after.worked(before, took)
         with self._changed:
             self.choices[operator.component.name] += 1

@@ -37,6 +37,17 @@ class Flights:
         return self.window + 1
 
     @property
+    def begun(self) -> int:
+        """How many units were begun."""
+        return self._next
+
+    @property
+    def oldest(self) -> int:
+        """The oldest unit under way, or the next one: all before it have ended."""
+        with self._lock:
+            return next(iter(self._held), self._next)
+
+    @property
     def open(self) -> bool:
         """Whether there is room for another unit."""
         with self._lock:

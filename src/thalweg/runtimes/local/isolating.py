@@ -98,17 +98,21 @@ def candidate(component: Component) -> bool:
     options, body = component.options, component.body
     if options.isolation is not None or component.is_spout or not component.outputs:
         return False
+    if getattr(body, "timed", False):  # what waits for it may be split, and time among it is not
+        return False
+    if options.hooks:  # objects of this process: those who gave them look at them here
+        return False
     if not getattr(body, "pure_python", False) or component.kind is Kind.GLOBAL:
         return False
     # With more tasks than before, these would be called once for each.
-    return options.degree is not None or not (options.tick or speaks_last(component))
+    return options.degree is not None or not (component.tick or speaks_last(component))
 
 
 def speaks_last(component: Component) -> bool:
-    """Say whether a bolt does something at ticks, or at the end."""
+    """Say whether a bolt does something at ticks, as time goes on, or at the end."""
     kind = type(component.body)
     base = Bolt if issubclass(kind, Bolt) else BlockBolt
-    names = ("process_tick", "process_end")
+    names = ("process_tick", "process_watermark", "process_end")
     return any(getattr(kind, name) is not getattr(base, name) for name in names)
 
 

@@ -8,10 +8,13 @@ through these blocks again (what they sent is known already), and then gets the 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from threading import RLock
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -24,7 +27,8 @@ from thalweg.components import BlockBolt, TaskContext
 from thalweg.config import DeadLetter
 from thalweg.errors import ComponentError, ThalwegError
 from thalweg.events import Event, Noticed, TupleRefused
-from thalweg.metrics import Counter
+from thalweg.eventtime import ALWAYS
+from thalweg.metrics import Counter, Tally
 from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.local.crossing import (
     Answer,
@@ -56,8 +60,12 @@ Data: TypeAlias = "bytes | pa.RecordBatch | None"
 _KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(64 << 20), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 # Times that one message may end a process before the run does.
 _ATTEMPTS = 3
+# Seconds in which a worker hears that the process is gone whose answer it waits for.
+_HEARD = 0.1
+# How often that is waited for: one that waits for somebody else does not hear it.
+_ROUNDS = 50
 # Calls that change the state of a task.
-_CHANGING = ("process", "tick", "end", "give", "take", "take back", "delta")
+_CHANGING = ("process", "tick", "end", "advance", "wake", "give", "take", "take back", "delta")
 
 
 class Launched(Protocol):
@@ -122,6 +130,11 @@ class Process:
             return self._arena.put(data)
         return self._arena.put_batches([data])[0]
 
+    def kill(self) -> None:
+        """End it, whatever it is at."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
     def close(self) -> int:
         """Wait for its end, and let go of everything."""
         os.close(self._outgoing)
@@ -159,6 +172,9 @@ class RemoteTask:
     def __post_init__(self) -> None:
         self._code = pack_code(self.parcel)
         self._process: Process | None = Process(self._code)
+        self._abandoned = False
+        #: Held by who waits for an answer.
+        self._asking = RLock()
         self._bound: dict[str, Any] = {}
         self._snapshot: bytes = b""
         #: Keys that had changed when the snapshot was taken, where somebody wants to know.
@@ -167,6 +183,10 @@ class RemoteTask:
         self._last_delta: pa.RecordBatch | None = None
         self._log: list[tuple[Told, Data]] = []
         self._logged = 0
+        #: When its timers want it to be woken, in microseconds of the clock.
+        self.alarm = ALWAYS
+        #: How far event time has come.
+        self._time = self.parcel.watermark
         body = self.component.body
         self._takes = body.takes if isinstance(body, BlockBolt) else None
         self._passes_on = isinstance(body, BlockBolt) and body.passes_on
@@ -208,6 +228,15 @@ class RemoteTask:
     def tick(self) -> list[Emission]:
         """Let time pass."""
         return unpack(*self._ask(Told("tick")))
+
+    def advance(self, now: int) -> list[Emission]:
+        """Let event time go on."""
+        self._time = now
+        return unpack(*self._ask(Told("advance", time=now)))
+
+    def wake(self) -> list[Emission]:
+        """Let the component hear of timers that are due."""
+        return unpack(*self._ask(Told("wake")))
 
     def end(self) -> list[Emission]:
         """Tell the component that its inputs have ended."""
@@ -260,10 +289,39 @@ class RemoteTask:
                 self.context.state.load(unpack_entries(data))
             self._ask(Told("close"))
         finally:
-            self._process.close()
-            self._process = None
-            if self.around.letters is not None:
-                self.around.letters.close()
+            self._end()
+
+    def abandon(self) -> None:
+        """End the process at once; a worker that waits for its answer waits no longer."""
+        self._abandoned = True
+        for _ in range(_ROUNDS):
+            if self._asking.acquire(timeout=_HEARD):
+                break
+            if (process := self._process) is not None:
+                process.kill()
+        else:  # it does not wait for the process, but for somebody who listens
+            return
+        try:
+            if self._process is not None:
+                self._process.kill()
+                self._end()
+        finally:
+            self._asking.release()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+        if self.around.letters is not None:
+            self.around.letters.close()
+
+    def settle_late(self) -> None:
+        """Do nothing: it has told already."""
+
+    @property
+    def tally(self) -> Tally:
+        """What is counted of its tuples."""
+        return self.around.counter.tally
 
     @property
     def pid(self) -> int | None:
@@ -274,12 +332,17 @@ class RemoteTask:
 
     def _ask(self, told: Told, data: Data = None) -> tuple[Answer, bytes]:
         """Ask the process; one that dies is replaced, and asked again."""
+        with self._asking:
+            return self._ask_again(told, data)
+
+    def _ask_again(self, told: Told, data: Data) -> tuple[Answer, bytes]:
         told.now, told.degree = self.around.now(), self.context.degree
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 if attempt > 1:
                     self._restore()
-                assert self._process is not None  # noqa: S101 (it is open)
+                if self._process is None:
+                    raise self._gone()
                 answer, found = self._process.ask(told, data)
             except EOFError:
                 self._replace(told, attempt)
@@ -291,7 +354,8 @@ class RemoteTask:
         raise self._error(text)
 
     def _replace(self, told: Told, attempt: int) -> None:
-        assert self._process is not None  # noqa: S101 (it was open)
+        if self._process is None or self._abandoned:
+            raise self._gone()
         code = self._process.close()
         self._process = Process(self._code)
         self.restarts += 1
@@ -333,12 +397,20 @@ class RemoteTask:
             if self.parcel.tracked:
                 _, self._touched = self._ask(Told("touched"))
             self._log, self._logged = [], 0
+            self._code = pack_code(replace(self.parcel, watermark=self._time))
 
     def _note(self, answer: Answer) -> None:
         around, name = self.around, self.component.name
         for number, ok in answer.settled:
             if number in self._kept:
+                self.tally.settled(ok)
                 self.settle(self._kept.pop(number), ok)
+        self.tally.seconds += answer.seconds
+        self.alarm = answer.alarm
+        for metric, (kind, raw, every) in answer.noted.items():
+            self.context.registering(metric, kind, every).merge(raw)
+        for text in answer.notices:
+            around.listen(Noticed(text))
         for refused in answer.refused:
             event = TupleRefused(name, self.context.task, refused.tuple_text, refused.reason)
             around.listen(event)
@@ -346,11 +418,16 @@ class RemoteTask:
             if around.letters is not None:
                 around.letters.write(line)
         around.counter.errors += answer.errors
+        around.counter.late += answer.late
         if answer.failure is not None:
             if not answer.failure.component:
                 raise self._error(answer.failure.text)
             text, found = answer.failure.text, answer.failure.tuple_text
             raise ComponentError(name, self.context.task, text, found)
+
+    def _gone(self) -> ThalwegError:
+        text = "its process was ended"
+        return self._error(text)
 
     def _error(self, text: str) -> ThalwegError:
         name = self.component.name
@@ -358,6 +435,14 @@ class RemoteTask:
 
 
 AnyTask = AnyBoltTask | RemoteTask
+
+
+def abandon_all(tasks: Iterable[object]) -> None:
+    """End the processes that tasks are in, for whoever interrupts a run: they may be stuck."""
+    for task in tasks:
+        if isinstance(task, RemoteTask):
+            with suppress(BufferError):  # what was being sent when somebody interrupted
+                task.abandon()
 
 
 def remote_task(maker: TaskMaker, context: TaskContext, counter: Counter) -> RemoteTask:
@@ -379,6 +464,9 @@ def remote_task(maker: TaskMaker, context: TaskContext, counter: Counter) -> Rem
         read=context.read_streams - passed,
         columns=read_columns(maker.topology, component),
         tracked=maker.tracked,
+        hooks=tuple(maker.run.hooks),
+        cores=maker.cores,
+        watermark=context.watermark,
     )
     around = Around(context.clock.now, maker.run.listen, letters, counter)
     return RemoteTask(component, context, parcel, around)

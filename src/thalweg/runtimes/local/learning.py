@@ -10,17 +10,22 @@ from dataclasses import replace
 import msgspec
 
 from thalweg.clock import Clock
+from thalweg.control.keyview import KeyView
 from thalweg.control.learning import Learner, in_words, score
-from thalweg.control.links import Link
+from thalweg.control.links import Link, comparable
 from thalweg.control.locality import NoChange, Reroute
-from thalweg.control.measures import outlook
-from thalweg.control.rerouting import Rerouter, Rerouting, Seen, Tables
+from thalweg.control.measures import EVIDENCE, PATIENCE, counted, outlook
+from thalweg.control.rerouting import Ends, Rerouter, Rerouting, Seen, Tables
 from thalweg.errors import ThalwegError
+from thalweg.events import Event
 from thalweg.runtimes.local.pairs import Pairs
 from thalweg.runtimes.local.reconfiguring import Change, Reconfiguring
+from thalweg.sketches.pairs import PairCounts, merged
 
 #: Said to who asks for a decision where nobody can make one.
 NOBODY = "nobody learns which keys occur together (locality=...)"
+# Pairs that are kept of each link until a reconfiguration is told.
+_KEPT = 100_000
 # Seconds between two looks, where decisions are made beside the stream.
 _EVERY = 0.2
 
@@ -39,9 +44,16 @@ class Learning:
         self._rerouter, self._changing, self._pairs = rerouter, changing, pairs
         self._clock, self._notice = clock, notice
         self._busy, self._looked = 0.0, time.perf_counter()
+        #: Hears which keys are frequent.
+        self.listen: Callable[[Event], None] = lambda _event: None
+        self._view = KeyView(time.perf_counter)
         #: The last decision when somebody asked for another, and who wants to know it.
         self._waits: list[tuple[Reroute | NoChange | None, Callable[[str], None]]] = []
         self._entered = False
+        #: Pairs that were counted since the last reconfiguration, as long as it was not told.
+        self._since: dict[Ends, PairCounts] = {}
+        #: When the last reconfiguration was over.
+        self._over = 0.0
         #: Degrees that are wanted, and whether tables are being made for them.
         self._wanted: Change | None = None
         self._fitting = False
@@ -120,7 +132,7 @@ class Learning:
         degrees = change.degrees
         tables = {n: t.resized(degrees.get(n, t.places)) for n, t in self._changing.tables.items()}
         self._fitting = True
-        self._deciding = beside.submit(self._rerouter.replanned, _comparable(tables))
+        self._deciding = beside.submit(self._rerouter.replanned, comparable(tables))
 
     def _rescaled(self, made: Rerouting | None) -> None:
         """Change degrees with the tables that were made, or with those that are there."""
@@ -146,7 +158,7 @@ class Learning:
 
     def _tables(self) -> Tables:
         """Give the tables that can be compared: those of components with the most tasks."""
-        return _comparable(self._changing.tables)
+        return comparable(self._changing.tables)
 
     def _seen(self, busy: float, now: float, tables: Tables) -> Seen:
         found, counting = self._pairs.take()
@@ -166,21 +178,42 @@ class Learning:
             moved_bytes=size,
             moving=self._changing.active,
         )
+        self._show(seen, tables)
         self._report(seen, tables)
         return seen
 
+    def _show(self, seen: Seen, tables: Tables) -> None:
+        """Tell now and then which keys are frequent, and ask for the names of those."""
+        if not seen.pairs:
+            return
+        view, naming = self._view, self._pairs.naming
+        view.name(naming.take())
+        sampling, burst = self._rerouter.sampling, self._pairs.burst
+        told = view.note(seen.clock, seen.pairs, tables, sampling, burst)
+        moving = self._changing.counted
+        if told is not None or moving:
+            view.want(moving)
+            naming.want(view.unnamed)
+        if told is not None:
+            self.listen(told)
+
     def _report(self, seen: Seen, tables: Tables) -> None:
-        """Tell what a reconfiguration has come to, when it is over and something was seen since."""
-        counts = self._rerouter.sampling > 0
-        if self._changing.active or (counts and (seen.moved_keys or not seen.pairs)):
+        """Tell what a reconfiguration has come to, when it is over and enough was seen since.
+
+        Where that takes long it is told without.
+        """
+        if self._changing.active or seen.moved_keys or not self._changing.has_report:
+            self._since, self._over = {}, seen.clock
+            return
+        for ends, found in seen.pairs.items():
+            before = [self._since[ends]] if ends in self._since else []
+            self._since[ends] = merged([*before, found], _KEPT)
+        known = self._rerouter.sampling <= 0 or counted(self._since) >= EVIDENCE
+        if not known and seen.clock - self._over < PATIENCE:
             return
         report = self._changing.take_report()
         if report is not None:
-            pairs = {Link(*ends): found for ends, found in seen.pairs.items()}
+            since = self._since if known else {}
+            pairs = {Link(*ends): found for ends, found in since.items()}
             after = score(outlook(pairs, tables)) if pairs else None
-            self._changing.tell(msgspec.structs.replace(report, after=after))
-
-
-def _comparable(tables: Tables) -> Tables:
-    most = max((table.places for table in tables.values()), default=1)
-    return {name: table for name, table in tables.items() if table.places == most}
+            self._changing.tell(msgspec.structs.replace(report, after=after), self._view.names)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from thalweg.blocks import Block
+from thalweg.groupings import All
 from thalweg.runtimes.local.flights import Flights
+from thalweg.runtimes.local.holding import Holding
 from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.pairs import Pairs
 from thalweg.runtimes.local.ring import AnyReorderBuffer, ReorderBuffer
@@ -41,6 +43,21 @@ class Link:
     #: Rows that wait at the reader, and all that have come.
     waiting: int = 0
     arrived: int = 0
+    #: Who has to wait while it is full; None for a source, which looks itself.
+    sender: Holding | None = None
+    full: bool = False
+
+    def fill(self, bound: int) -> None:
+        """Tell the sender, if as much waits as may; under the reader's lock."""
+        full = self.waiting >= bound
+        if full != self.full and self.sender is not None:
+            self.full = full
+            (self.sender.fill if full else self.sender.drain)()
+
+    @property
+    def copies(self) -> int:
+        """Tasks that get each of its tuples."""
+        return self.reader.component.degree if isinstance(self.input.grouping, All) else 1
 
 
 Streams = dict[str, list[Link]]

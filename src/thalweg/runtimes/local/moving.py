@@ -7,6 +7,10 @@ in the turn of a unit. What it has sent before is in front of PROPAGATE in the q
 owner, which gives the state away only then; what it sends afterwards waits at the new owner, key by
 key, until the state has come. Hence the tuples of a key stay in the order in which they came to the
 operator, and no operator has to know of the others.
+
+Where tasks come or go, all that waits is taken back at the switch and sent again behind PROPAGATE,
+by the new table, as if it had come only now. So a backlog is shared out among all tasks at once,
+and the old owner gives state away behind no more than what it is working on.
 """
 
 from __future__ import annotations
@@ -20,8 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.hashing import hash_columns
-from thalweg.migration.messages import Finish, Message, Piece, Propagate, SendReconf, Tuple
+from thalweg.components import Kind
+from thalweg.control.differences import MOST
+from thalweg.hashing import hash_columns, hash_key
+from thalweg.migration.messages import (
+    Finish,
+    Message,
+    Migrate,
+    Piece,
+    Propagate,
+    SendReconf,
+    Tuple,
+)
 from thalweg.migration.task import Kept, Task
 from thalweg.migration.units import Units
 from thalweg.migration.wiring import Address, Office, TaskId, Wiring
@@ -31,6 +45,7 @@ from thalweg.runtimes.local.handing import Census, Handed, Wanted, census
 from thalweg.runtimes.local.isolation import AnyTask, RemoteTask
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.units import WAKE, Item, rows_of
+from thalweg.runtimes.pairing import key_text
 from thalweg.state import MemoryState
 
 #: Called with what a task tells the manager.
@@ -69,6 +84,8 @@ class _Host:
     size: float = 1.0
     keys: int = 0
     bytes: int = 0
+    #: What some of the keys look like that it gave away.
+    names: list[tuple[int, str]] = field(default_factory=list)
 
     def process(self, tuple_: Tuple, _router: Any) -> list[Any]:
         """Let rows go on; they are processed together, by the caller."""
@@ -86,6 +103,9 @@ class _Host:
             return self.task.give(wanted)
         state = self.task.context.state
         kept = wanted.give(state) if isinstance(state, MemoryState) else []
+        for key, _, _ in kept[: MOST - len(self.names)]:
+            values = key if isinstance(key, tuple) else (key,)
+            self.names.append((hash_key(key), key_text(values)))
         return Handed(kept, len(kept), round(len(kept) * self.size))
 
     def put(self, states: Any) -> None:
@@ -116,8 +136,11 @@ class _Seat:
     #: What may go on now.
     ready: deque[Item] = field(default_factory=deque)
     units: Units | None = None
-    #: The last step that is over for it.
+    #: The last step that it has switched in, and the last one that is over for it.
+    switched: int = 0
     settled: int = 0
+    #: State that came before it has switched.
+    early: list[tuple[Address, Message]] = field(default_factory=list)
 
 
 class _Routers:
@@ -149,6 +172,11 @@ class Moves:
             self._seat(operator.tasks[number], TaskId(name, number), wiring)
             for number in range(wiring.degrees[name])
         ]
+        #: Whether tasks come or go; then what waits is shared out anew.
+        self._scales = degree != operator.degree
+        #: How many tasks can be told things by anybody: those that were there, and have no keys.
+        self._open = operator.degree if operator.component.kind is not Kind.KEYED else 0
+        self._telling = threading.RLock()
         self._told: SendReconf | None = None
         self._waited = 0
         self._lock = threading.Lock()
@@ -168,9 +196,14 @@ class Moves:
         hosts = [seat.host for seat in self._seats]
         return sum(host.keys for host in hosts), sum(host.bytes for host in hosts)
 
+    @property
+    def names(self) -> list[tuple[int, str]]:
+        """Some of the keys that have left their tasks: hash and text."""
+        return [name for seat in self._seats for name in seat.host.names]
+
     def settled(self, step: int) -> bool:
         """Say whether all tasks know that a step is over."""
-        return all(seat.settled >= step and not seat.woken for seat in self._seats)
+        return all(seat.settled >= step for seat in self._seats)
 
     # --- messages ----------------------------------------------------------------------------
 
@@ -183,35 +216,49 @@ class Moves:
             self._told = message
         self._carry(to, self._router.receive(message, Office.MANAGER))
 
-    def switch(self) -> None:
-        """Route by the new table from here on; called where units come in, one at a time."""
+    def switch(self, pause: Callable[[], None]) -> None:
+        """Route by the new table from here on; called where units come in, one at a time.
+
+        Tasks are paused behind what they have been sent by the old one.
+        """
         told = self._told
         assert told is not None  # noqa: S101 (nobody switches before it is told)
         sent = self._router.receive(Propagate(told.epoch), Office.MANAGER)
         table = told.router.get(self._name) or RoutingTable.even(self._degree)
         operator, inputs = self._operator, self._operator.component.inputs
-        alone = operator.degree == 1
+        back = operator.take_back() if self._scales else []
         routers = [
             balanced_router(input_.grouping, table, operator.osg, before)
             for input_, before in zip(inputs, operator.routers, strict=True)
         ]
         operator.use(self._degree, routers)
-        if alone and self._degree > 1:
-            self._operator.resplit()
+        if operator.component.kind is not Kind.KEYED:
+            self._open = len(self._seats)  # all have begun
+        pause()
         self._carry(router_id(self._name), sent)
+        operator.route_again(back)
+        self._scales = self._scales and operator.component.kind is Kind.KEYED
 
     def _carry(self, me: TaskId, sent: Iterable[tuple[Address, Message]]) -> None:
         for to, message in sent:
             if not isinstance(to, TaskId):
                 self._post(me, message)
-            elif me == router_id(self._name):  # behind the tuples that routers have sent before
+            elif me == router_id(self._name) and to.index >= self._open:
+                # Behind the tuples that routers have sent before.
                 self._operator.mail(to.index, (me, message))
             else:
                 self._tell(to.index, me, message)
 
     def _tell(self, bucket: int, sender: Address, message: Message) -> None:
-        """Let a task hear something as soon as it can, ahead of what waits for it."""
+        """Let a task hear something as soon as it can, ahead of what waits for it.
+
+        What concerns no state need not wait until the task has done what it is at.
+        """
         seat = self._seats[bucket]
+        if bucket < self._open:
+            with self._telling:
+                self._receive(seat, bucket, sender, message)
+            return
         with self._lock:
             seat.told.append((sender, message))
             wake, seat.woken = not seat.woken, True
@@ -246,6 +293,9 @@ class Moves:
             self._receive(seat, bucket, *seat.told.popleft())
 
     def _receive(self, seat: _Seat, bucket: int, sender: Address, message: Any) -> None:
+        if isinstance(message, Migrate) and message.epoch > seat.switched:
+            seat.early.append((sender, message))  # keys have had the ticks that still wait here
+            return
         if isinstance(message, SendReconf):
             seat.units = message.units
         sent = seat.machine.receive(message, sender)
@@ -256,6 +306,10 @@ class Moves:
             seat.settled = message.epoch
             self._post(TaskId(self._name, bucket), message)
         self._carry(TaskId(self._name, bucket), sent)
+        if isinstance(message, Propagate):
+            seat.switched, early, seat.early = message.epoch, seat.early, []
+            for each in early:
+                self._receive(seat, bucket, *each)
 
     def _sifted(self, seat: _Seat, item: Item) -> Iterator[Item]:
         """Hold back the rows whose state has not come yet."""

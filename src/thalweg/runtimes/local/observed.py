@@ -6,7 +6,9 @@ from thalweg.routing.load_aware import OsgSettings
 from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.links import Streams, Wiring
 from thalweg.runtimes.local.planning import Facts
-from thalweg.runtimes.local.ring import AnyReorderBuffer
+from thalweg.runtimes.local.ring import AnyReorderBuffer, Waited
+from thalweg.runtimes.local.units import Item
+from thalweg.runtimes.local.worklists import Worklist
 from thalweg.topology import Component
 
 # Below this share of its time at work an operator waits; it is judged when it has taken so long;
@@ -20,6 +22,9 @@ class Observed:
     component: Component
     tasks: list[AnyTask]
     streams: Streams
+    worklist: Worklist[Item]
+    degree: int
+    workers: int
     _wiring: Wiring
     _facts: Facts
     _out: AnyReorderBuffer | None
@@ -46,9 +51,21 @@ class Observed:
         return sum(link.waiting for links in self.streams.values() for link in links)
 
     @property
-    def reordering(self) -> int:
-        """Units of its output that wait for earlier ones."""
-        return 0 if self._out is None else self._out.depth
+    def waited(self) -> Waited:
+        """How units of its output have waited for earlier ones."""
+        return Waited() if self._out is None else self._out.waited
+
+    @property
+    def order(self) -> str:
+        """The order in which it takes tuples: ``total``, ``key``, or ``none``: as they come."""
+        if self._out is None:
+            return "none"
+        asked = {input_.order for input_ in self.component.inputs}
+        return "key" if "key" in asked and "total" not in asked else "total"
+
+    def _able(self) -> int:
+        """Count the tasks that could begin something if its readers had room."""
+        return min(max(0, self.degree - self.workers), self.worklist.takes)
 
     @property
     def bound(self) -> int | None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -23,9 +24,11 @@ from thalweg.migration.messages import Message
 from thalweg.migration.wiring import Address
 from thalweg.ordering import Arrival, interleave
 from thalweg.routing.routers import Router
+from thalweg.runtimes.anchored_tasks import holds_by_key
 from thalweg.runtimes.following import output_block
-from thalweg.runtimes.local.balancing import measured
+from thalweg.runtimes.local.balancing import forget_cost, measured
 from thalweg.runtimes.local.failing import Failed
+from thalweg.runtimes.local.holding import Holding
 from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.links import Link, Streams, Wiring
 from thalweg.runtimes.local.observed import Observed
@@ -34,13 +37,17 @@ from thalweg.runtimes.local.pairs import marked
 from thalweg.runtimes.local.planning import Facts
 from thalweg.runtimes.local.ring import AnyReorderBuffer, ReorderBuffer
 from thalweg.runtimes.local.units import (
+    MANY,
     WAKE,
     Item,
     Passing,
     Special,
     Unit,
+    age,
     by_stream,
+    goes_whole,
     in_runs,
+    is_told,
     special_block,
 )
 from thalweg.runtimes.local.worklists import HybridWorklist, Taken, Worklist
@@ -79,6 +86,7 @@ class Operator(Observed):
         #: Workers on it now, and how many there may be.
         self.workers = 0
         self.limit = len(tasks)
+        self.holding = Holding(self._able, wiring.now)
         #: Tasks that it has now, those that have ended, and what happens while keys move.
         self.degree = component.degree
         self.retired: list[AnyTask] = []
@@ -99,6 +107,8 @@ class Operator(Observed):
             with self._lock:
                 link.waiting += rows
                 link.arrived += rows
+                if link.waiting >= self._wiring.bound:
+                    link.fill(self._wiring.bound)
         if not self.ordered:
             for block in blocks:
                 self._admit_now(number, [(link.index, block)])
@@ -151,14 +161,26 @@ class Operator(Observed):
     def begin_special(self, number: int, special: Special) -> None:
         """Take a tick or the end; one at a time, and in its turn, where order matters."""
         if special.call == "switch" and self.passing is not None:
+            call = replace(special, component=self.component.name, call="pause")
+            pausing = [at for at, task in enumerate(self.tasks) if holds_by_key(task)]
+            calls = [replace(call, task=at) for at in pausing]
             with nullcontext() if self.ordered else self._lock:  # as routers are used
-                self.passing.switch()
-            self._pass(number)
+                self.passing.switch(partial(self._begin_calls, number, calls))
+            if not calls:
+                self._pass(number)
             return
-        unit = Unit(number, 1, [[[]]])
+        self._begin_calls(number, [special])
+
+    def _begin_calls(self, number: int, calls: Sequence[Special]) -> None:
+        """Let tasks be called as one unit."""
+        if not calls:
+            return
+        unit = Unit(number, len(calls), [[[] for _ in calls]])
         self._hold(number)
-        self.worklist.add(special.task, Item(unit, None, None, special=special), 1)
-        self._wiring.woken(self)
+        for part, special in enumerate(calls):
+            item = Item(unit, None, None, part=part, special=special)
+            self.worklist.add(special.task, item, 1)
+        self._came()
 
     def takes(self, special: Special) -> bool:
         """Say whether something is meant for it."""
@@ -181,6 +203,12 @@ class Operator(Observed):
         for task, item in items:
             assert item.block is not None  # noqa: S101 (just made)
             self.worklist.add(task, item, len(item.block))
+        self._came()
+
+    def _came(self) -> None:
+        """Let somebody work on what has come, or note that it is held."""
+        if self.holding.full:
+            self.holding.look()
         self._wiring.woken(self)
 
     def _parts(self, number: int, index: int, block: Block) -> list[tuple[int, Block]]:
@@ -211,11 +239,11 @@ class Operator(Observed):
         at = worker if self._facts.pooled else taken.bucket
         task, counter = self.tasks[at], self.counters[at]
         begin = time.perf_counter()
-        rows = sent = 0
+        rows = sent = moved = 0
         together: Iterable[tuple[Item, list[Unit]]]
         passing = self.passing  # which may go meanwhile
-        if passing is None:
-            together = self._together(taken.items)
+        if passing is None:  # somebody may have been woken to hear that it is over
+            together = self._together([item for item in taken.items if item is not WAKE])
         else:
             together = ((item, []) for item in passing.through(taken.bucket, taken.items))
         for item, others in together:
@@ -225,16 +253,23 @@ class Operator(Observed):
                 raise Failed(-1 if item.unit is None else item.unit.number) from error
             rows += len(item.block or ())
             sent += sum(map(len, blocks))
+            moved += self._deliveries(blocks)
             self._done(item, blocks, others)
         took = time.perf_counter() - begin
         counter.per_task[0] += rows
         counter.emitted += sent
         counter.busy += took
+        counter.tally.transferred += moved
         return rows, sent, took
+
+    def _deliveries(self, blocks: list[Block]) -> int:
+        """Count the tasks that get each tuple."""
+        streams = self.streams
+        return sum(len(b) * link.copies for b in blocks for link in streams[b.origin.stream])
 
     def _together(self, items: list[Item]) -> list[tuple[Item, list[Unit]]]:
         """Put small blocks that wait behind each other into one, where that changes nothing."""
-        if len(items) == 1 or (self.ordered and not self._facts.mixes):
+        if len(items) < 2 or (self.ordered and not self._facts.mixes):
             return [(item, []) for item in items]
         return in_runs(items)
 
@@ -254,15 +289,23 @@ class Operator(Observed):
         blocks = [output_block(self._sender, number, part, sent) for sent in emissions]
         if trail:
             blocks = marked(blocks, emissions, trail)
-        if part.roots is not None:
-            # Outputs hold their roots before the input lets go, so that no root ends too early.
-            for block in blocks:
+        self._track(task, blocks, part)
+        link = self._link(item)
+        with self._lock:
+            link.waiting -= len(part)
+            if link.full:
+                link.fill(self._wiring.bound)
+        return blocks
+
+    def _track(self, task: AnyTask, blocks: list[Block], part: Block | None) -> None:
+        """Let outputs hold their roots before the input lets go: no root ends too early."""
+        for block in blocks:
+            if block.roots is not None:
                 for link in self.streams[block.origin.stream]:
                     self._wiring.delivered(link, block)
+        if part is not None and part.roots is not None:
             self._wiring.processed(task, part)
-        with self._lock:
-            self._link(item).waiting -= len(part)
-        return blocks
+        task.settle_late()
 
     def _link(self, item: Item) -> Link:
         assert item.input is not None  # noqa: S101 (as above)
@@ -277,11 +320,20 @@ class Operator(Observed):
         if special.call == "prepare":
             task.prepare()
             return []
-        emissions = task.tick() if special.call == "tick" else task.end()
+        if special.call == "advance":
+            emissions = task.advance(special.time)
+        elif special.call == "wake":
+            emissions = task.wake()
+        elif special.call == "pause":
+            emissions = task.pause() if holds_by_key(task) else []
+        else:
+            emissions = task.tick() if special.call == "tick" else task.end()
         if special.call == "retire":
             self.retired.append(task)
             task.close()
-        return [special_block(special, emission) for emission in emissions]
+        blocks = [special_block(special, emission) for emission in emissions]
+        self._track(task, blocks, None)
+        return blocks
 
     # --- while keys change their tasks -------------------------------------------------------
 
@@ -304,24 +356,48 @@ class Operator(Observed):
         self._wiring.woken(self)
         return made
 
-    def resplit(self) -> None:
-        """Split what waits for what was one task; called as its routers change."""
-        if isinstance(self.worklist, HybridWorklist):
-            self._split_again(self.worklist.take_all())
+    def take_back(self) -> list[Item]:
+        """Take back what waits, to be routed again; called as its routers change.
 
-    def _split_again(self, waiting: list[tuple[int, Item]]) -> None:
-        for bucket, item in waiting:
-            if item.block is None or item.input is None or item.unit is None:
-                self.worklist.add(bucket, item, 1)
+        Who is told the time, or of a tick, has had all that came before: that stays in front.
+        """
+        waiting, back = self.worklist.take_all(), list[Item]()
+        told = {bucket: at for at, (bucket, item) in enumerate(waiting) if is_told(item)}
+        for at, (bucket, item) in enumerate(waiting):
+            if item.block is None or item.input is None or at < told.get(bucket, 0):
+                self._put_back(bucket, item)
                 continue
-            index = self.component.inputs.index(item.input)
-            parts = self._parts(item.unit.number, index, item.block)
-            # All are counted before the first can be done.
-            slots = [item.part, *(self.split(item, 1) for _ in parts[1:])]
-            for slot, (task, part) in zip(slots, parts, strict=True):
-                piece = Item(item.unit, item.input, part, item.arrival, slot)
-                self.worklist.add(task, piece, len(part))
+            back.append(item)
+            forget_cost(self.routers[self._link(item).index], bucket, item.block)
+        return back
+
+    def _put_back(self, bucket: int, item: Item) -> None:
+        self.worklist.add(bucket, item, 1 if item.block is None else len(item.block))
+
+    def route_again(self, waiting: list[Item]) -> None:
+        """Route what was taken back, as if it came now; the oldest units first."""
+        if self.ordered:
+            waiting = sorted(waiting, key=age)
+        rows = [0] * self.degree
+        for item in waiting:
+            index = self._link(item).index
+            if len(waiting) < MANY * self.degree or not goes_whole(item):
+                self._split_again(item, index)
+                continue
+            task = rows.index(min(rows))  # parts of parts would be ever smaller
+            rows[task] += len(item.block or ())
+            self._put_back(task, item)
         self._wiring.woken(self)
+
+    def _split_again(self, item: Item, index: int) -> None:
+        unit, block = item.unit, item.block
+        assert unit is not None and block is not None  # noqa: S101 (only specials lack them)
+        parts = self._parts(unit.number, index, block)
+        # All are counted before the first can be done.
+        slots = [item.part, *(self.split(item, 1) for _ in parts[1:])]
+        for slot, (task, part) in zip(slots, parts, strict=True):
+            made = part.within(block)
+            self.worklist.add(task, Item(unit, item.input, made, item.arrival, slot), len(part))
 
     def resettle(
         self,
@@ -331,7 +407,7 @@ class Operator(Observed):
         routers: list[Router],
     ) -> None:
         """Go on with other tasks; nobody may be at work."""
-        waiting, as_it_was = self._waiting(), len(tasks) == len(self.tasks)
+        waiting, as_it_was = self.worklist.take_all(), len(tasks) == len(self.tasks)
         free = self.component.options.degree is None  # then it is the runtime that spreads tuples
         spread = free and self.component.kind is Kind.STATELESS
         self.tasks[:] = tasks
@@ -346,17 +422,12 @@ class Operator(Observed):
             mixes=self._facts.mixes and not several,
             lineage=self._facts.lineage or (several and not spread),
         )
-        if as_it_was:
-            for bucket, item in waiting:
-                self.worklist.add(bucket, item, 1 if item.block is None else len(item.block))
-        else:
-            self._split_again(waiting)
-
-    def _waiting(self) -> list[tuple[int, Item]]:
-        if isinstance(self.worklist, HybridWorklist):
-            return self.worklist.take_all()
-        taken = self.worklist.take(0, 1 << 60)
-        return [] if taken is None else [(0, item) for item in taken.items]
+        for bucket, item in waiting:
+            if as_it_was or item.block is None:
+                self._put_back(bucket, item)
+            else:
+                self._split_again(item, self._link(item).index)
+        self._wiring.woken(self)
 
     def split(self, item: Item, more: int) -> int:
         """Make room for what another part of an item will send; that is so many parts more."""
@@ -369,6 +440,8 @@ class Operator(Observed):
     def place(self, leads: Sequence[Link], sender: Component, gate: bool) -> None:
         """Send to other readers, which see another sender; nothing may be under way."""
         self.streams[DEFAULT_STREAM][:] = leads
+        for link in leads:
+            link.sender = self.holding
         self._sender, self.moved = sender, True
         self._facts = replace(self._facts, gate=gate)
         self.relinked()

@@ -21,7 +21,7 @@ from thalweg.control.rerouting import Ends
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.outputs import Emission
-from thalweg.runtimes.pairing import PairSample, has_movable_keys, leading, siblings
+from thalweg.runtimes.pairing import Naming, PairSample, has_movable_keys, leading, siblings
 from thalweg.sketches.pairs import PairCounts
 from thalweg.topology import Component, Input, Topology
 
@@ -44,13 +44,15 @@ class Pairs:
         self._sample: PairSample | None = None
         self._lock = threading.Lock()
         self._seconds = 0.0
+        #: Learns what frequent keys look like.
+        self.naming = Naming()
 
     def count(self, rate: float) -> None:
         """Count on this share of the tuples from now on; 0 for none."""
         with self._lock:
             if rate != self._rate:
                 self._rate = rate
-                self._sample = PairSample(rate / self._burst, self._seed) if rate else None
+                self._sample = PairSample(rate / self.burst, self._seed) if rate else None
 
     def arrived(self, component: Component, input_: Input, part: Block) -> Trail:
         """Count the pairs that a part brings; give what its rows take along."""
@@ -69,21 +71,21 @@ class Pairs:
             rows = self._chosen(sample, len(part))
             if not len(rows):
                 return ()
-            hashes = _hashes(part, input_, rows)
+            hashes = self._hashes(part, input_, rows)
             if beside is not None:
-                sample.add(name, beside[0], hashes, _hashes(part, beside[1], rows))
+                sample.add(name, beside[0], hashes, self._hashes(part, beside[1], rows))
             return self._trail(name, rows, hashes, len(part)) if name in self._leading else ()
 
     @property
-    def _burst(self) -> int:
+    def burst(self) -> int:
         """Give the number of neighbours that are chosen at once; a few rows cost as much as one."""
         return _BURST if self._rate * _BURST < 1 else 1
 
     def _chosen(self, sample: PairSample, count: int) -> Rows:
         first = sample.rows(count)
-        if self._burst == 1 or not len(first):
+        if self.burst == 1 or not len(first):
             return first
-        rows: Rows = np.add.outer(first, np.arange(self._burst)).ravel()
+        rows: Rows = np.add.outer(first, np.arange(self.burst)).ravel()
         return rows[rows < count]
 
     @contextmanager
@@ -104,10 +106,16 @@ class Pairs:
         if not len(rows):
             return
         numbers, left = part.path[0][rows], part.path[1][rows].view(np.uint64)
-        right = _hashes(part, input_, rows)
+        right = self._hashes(part, input_, rows)
         for number in np.unique(numbers).tolist():
             mine = numbers == number
             sample.add(self._names[number - 1], reader, left[mine], right[mine])
+
+    def _hashes(self, block: Block, input_: Input, rows: Rows) -> Hashes:
+        taken = block.batch.select(list(input_.key)).take(rows)
+        hashes = hash_columns(taken.columns)
+        self.naming.look(hashes, taken.columns)
+        return hashes
 
     def take(self) -> tuple[dict[Ends, PairCounts], float]:
         """Give what was counted since the last call, and the seconds that it took."""
@@ -128,11 +136,6 @@ def marked(blocks: Sequence[Block], emissions: Sequence[Emission], trail: Trail)
         else replace(block, path=tuple(level[emission.parents] for level in trail))
         for block, emission in zip(blocks, emissions, strict=True)
     ]
-
-
-def _hashes(block: Block, input_: Input, rows: Rows) -> Hashes:
-    taken = block.batch.select(list(input_.key)).take(rows)
-    return hash_columns(taken.columns)
 
 
 def pairs_of(settings: Settings, topology: Topology) -> Pairs | None:

@@ -131,7 +131,9 @@ def _spread(component: Component) -> bool:
 def _pooled(component: Component) -> bool:
     """Say whether any worker may process any block of a component."""
     options, shared = component.options, isinstance(component.body, Shared)
-    free = options.degree is None and options.tick is None and options.isolation != "process"
+    shared = shared and component.kind is Kind.STATELESS  # any task is as good as another
+    hears = component.tick is not None or getattr(component.body, "timed", False)
+    free = options.degree is None and not hears and options.isolation != "process"
     return anywhere(component) and free and shared and bool(component.outputs)
 
 

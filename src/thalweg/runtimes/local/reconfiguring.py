@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
+from thalweg.control.differences import Moved, difference
 from thalweg.control.links import GUESSED_KEY_BYTES
 from thalweg.control.rerouting import Cost, Rerouting, Tables
 from thalweg.errors import UsageError, explain
@@ -34,6 +36,9 @@ from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.rescaling import check_degree
 from thalweg.runtimes.local.units import Call, Item, Special
 from thalweg.state import MemoryState
+
+#: Nobody has seen a key.
+NO_NAMES: Mapping[int, str] = MappingProxyType({})
 
 
 class Hands(Protocol):
@@ -99,6 +104,7 @@ class _Underway:
     moves: Mapping[str, Moves]
     #: The tables after each step, when they are known, and the steps done.
     tables: Sequence[Tables] = ()
+    moved: Moved | None = None
     done: int = 0
     #: Tasks that are told to end.
     ending: list[AnyTask] | None = None
@@ -115,6 +121,8 @@ class Reconfiguring:
         #: Keys that have moved since somebody asked, and their bytes.
         self._moved = 0, 0
         self._report: Report | None = None
+        #: By epoch: what has changed in tables, of reports that were not told yet.
+        self._differences: dict[int, tuple[Moved, dict[int, str]]] = {}
         #: Mean bytes of a key, as far as somebody looked.
         self._sizes: dict[str, float] = {}
 
@@ -138,6 +146,11 @@ class Reconfiguring:
         moved, self._moved = self._moved, (0, 0)
         return moved
 
+    @property
+    def has_report(self) -> bool:
+        """Whether a reconfiguration is over and was not told yet."""
+        return self._report is not None
+
     def take_report(self) -> Report | None:
         """Give the report of what has just ended, to be told with a score."""
         report, self._report = self._report, None
@@ -153,9 +166,18 @@ class Reconfiguring:
             found[name] = round(keys * self._sizes.get(name, GUESSED_KEY_BYTES)), keys
         return found
 
-    def tell(self, report: Report) -> None:
-        """Tell everybody."""
-        self._listen(Reconfigured(report.text(), msgspec.to_builtins(report)))
+    @property
+    def counted(self) -> frozenset[int]:
+        """Hashes of frequent keys that move, or have moved and were not told yet."""
+        now = () if self._now is None or self._now.moved is None else (self._now.moved,)
+        told = (moved for moved, _ in self._differences.values())
+        return frozenset().union(*(moved.counted for moved in (*told, *now)))
+
+    def tell(self, report: Report, names: Mapping[int, str] = NO_NAMES) -> None:
+        """Tell everybody; ``names`` are those of keys that somebody has seen."""
+        moved, known = self._differences.pop(report.epoch, (None, {}))
+        made = None if moved is None else moved.named({**known, **names})
+        self._listen(Reconfigured(report.text(), msgspec.to_builtins(report), made))
 
     # --- begin and end -----------------------------------------------------------------------
 
@@ -263,6 +285,7 @@ class Reconfiguring:
         held = {name: _held(name, metrics, now.change.costs.get(name)) for name in old}
         self._sizes |= {name: float(of.sizes[0]) for name, of in held.items() if len(of.sizes)}
         plan = plan_moves(old, now.change.tables, held, now.change.budget)
+        now.moved = difference(old, now.change.tables, held)
         # What has no state moves with the first step.
         now.tables = [plan.tables_after(step) for step in range(1, plan.steps + 1)] or [
             plan.tables_after(0)
@@ -327,6 +350,9 @@ class Reconfiguring:
             before=now.change.before,
             predicted=now.change.predicted,
         )
+        if now.moved is not None:
+            names = {hash_: name for part in now.moves.values() for hash_, name in part.names}
+            self._differences[epoch] = now.moved, names
         now.change.answer(self._report.text())
 
 

@@ -66,6 +66,7 @@ class Reordering:
 
     def _enter_by(self, old: Link, new: Link) -> None:
         """Let whoever sends to the chain send to its new first operator."""
+        new.sender = old.sender
         for streams in (*self._built.sources.values(), *(o.streams for o in self._built.operators)):
             for links in streams.values():
                 links[:] = [new if link is old else link for link in links]

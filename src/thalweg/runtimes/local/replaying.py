@@ -1,20 +1,29 @@
 """How far sources have been read, and how they go on from there in another run.
 
 A source that gives the same rows again is asked from its beginning, or told to ``resume``; how many
-rows it gave is all that is kept. What others give is logged before it enters; after a crash what
-no snapshot holds comes from the log.
+rows it gave is all that is kept. One that knows its position is told to ``seek`` it. What others
+give is logged before it enters; after a crash what no snapshot holds comes from the log.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from thalweg.clock import Clock
 from thalweg.components import BlockSpout
 from thalweg.runtimes.failpoints import hit
 from thalweg.runtimes.local.beginning import Begun
+from thalweg.runtimes.local.committing import Taken
 from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.positions import (
+    POSITIONS,
+    Positioned,
+    has_position,
+    position_of,
+    tell_processed,
+)
 from thalweg.runtimes.segments import Piece, read_block, task_name
 from thalweg.runtimes.skipping import Skipping
 from thalweg.runtimes.spout_tasks import AnySpoutTask, BlockSpoutTask
@@ -39,6 +48,16 @@ class Replaying:
         self._rows = {name: rows for name, rows in last.inputs.items() if name != LOG}
         self._ended = set(last.notes.get(FINISHED, ()))
         self._ended.update(self._log.last.finished if self._log.last else ())
+        # Behind its position there may be more by now.
+        self._ended -= {name for name, task in self._tasks.items() if has_position(task)}
+        #: Where sources are that say so themselves: behind the snapshot, or what only the log has.
+        self._positions = dict(last.notes.get(POSITIONS, {}))
+        for entry in self._entries:
+            named = {task_name(segment.component, segment.task) for segment in entry.segments}
+            self._positions |= {
+                name: entry.positions[name] for name in named & set(entry.positions)
+            }
+        self._prepared: list[AnySpoutTask] = []
         #: What sources gave beyond the rows that were let go by.
         self._beyond: list[tuple[AnySpoutTask, Emission]] = []
         #: Says whether nothing of a source waits to enter any more.
@@ -50,6 +69,9 @@ class Replaying:
 
     def prepare(self, task: AnySpoutTask) -> None:
         """Prepare a source, and bring it to where it was."""
+        if isinstance(task.body, Positioned):
+            self._seek(task, task.body)
+            return
         rows = self._rows.get(_name(task), 0)
         resume = getattr(task.body, "resume", None)
         skipping = None
@@ -60,6 +82,12 @@ class Replaying:
             task.call(resume, rows)
         if skipping is not None:
             self._skip(task, skipping)
+
+    def _seek(self, task: AnySpoutTask, body: Positioned) -> None:
+        task.prepare()
+        if _name(task) in self._positions:
+            task.call(body.seek, self._positions[_name(task)])
+        self._prepared.append(task)
 
     def _skip(self, task: AnySpoutTask, skipping: Skipping) -> None:
         while skipping and not self._stop.is_set():
@@ -94,7 +122,8 @@ class Replaying:
         elif emissions or self.ended(task):
             hit("before log")
             pieces = [_piece(task, emission) for emission in emissions]
-            self._log.append(self._clock.now(), pieces, self._logged_ends())
+            at = {_name(task): position_of(task)} if has_position(task) else {}
+            self._log.append(self._clock.now(), pieces, self._logged_ends(), at)
             hit("after log")
 
     def _logged_ends(self) -> list[str]:
@@ -107,18 +136,24 @@ class Replaying:
         last = self._log.last
         return self._rows | ({LOG: last.number} if last is not None else {})
 
-    def notes(self) -> dict[str, list[str]]:
-        """Name the tasks that have ended."""
-        return {FINISHED: self._finished()}
+    def notes(self) -> dict[str, Any]:
+        """Name the tasks that have ended, and say where those are that know."""
+        self._positions |= {_name(task): position_of(task) for task in self._prepared}
+        found = {FINISHED: self._finished()}
+        return found | ({POSITIONS: dict(self._positions)} if self._positions else {})
 
     def _finished(self) -> list[str]:
         return sorted(
             self._ended | {name for name, task in self._tasks.items() if self.ended(task)}
         )
 
-    def committed(self, inputs: Mapping[str, int]) -> None:
-        """Delete what a snapshot holds from the log."""
-        self._log.forget(inputs.get(LOG, 0))
+    def committed(self, taken: Taken) -> None:
+        """Delete what a snapshot holds from the log, and tell sources how far it goes."""
+        self._log.forget(taken.inputs.get(LOG, 0))
+        positions = taken.notes.get(POSITIONS, {})
+        for task in self._prepared:
+            if _name(task) in positions:
+                tell_processed(task, positions[_name(task)])
 
 
 def _name(task: AnySpoutTask) -> str:
@@ -131,8 +166,9 @@ def _piece(task: AnySpoutTask, emission: Emission) -> Piece:
 
 
 def comes_again(task: AnySpoutTask) -> bool:
-    """Say whether a source can be brought to where it was, by the number of rows it has given."""
+    """Say whether a source can be brought to where it was: by a number of rows, or a position."""
     if task.component.options.overflow not in (None, "block"):
         return False  # some of its rows are dropped
     body = task.body
-    return hasattr(body, "resume") or (isinstance(body, BlockSpout) and body.replays)
+    known = hasattr(body, "resume") or isinstance(body, Positioned)
+    return known or (isinstance(body, BlockSpout) and body.replays)

@@ -31,7 +31,7 @@ from thalweg.runtimes.local.isolating import (
     idle_seconds,
     judge,
 )
-from thalweg.runtimes.local.isolation import AnyTask, RemoteTask, remote_task
+from thalweg.runtimes.local.isolation import AnyTask, RemoteTask, abandon_all, remote_task
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.planning import anywhere
 from thalweg.runtimes.local.separable import why_not
@@ -84,8 +84,10 @@ class _Move:
         """Whether they are."""
         return not self._thread.is_alive()
 
-    def close(self) -> None:
-        """End processes that nobody needs."""
+    def close(self, wait: bool = True) -> None:
+        """End processes that nobody needs; without waiting for what may be stuck."""
+        if not wait:
+            abandon_all(self.tasks)
         self._thread.join()
         close_all(self.tasks)
 
@@ -96,7 +98,8 @@ class Isolating:
     def __init__(self, settings: Settings, built: Built, run: Run) -> None:
         self._settings, self._built, self._run = settings, built, run
         plain = settings.assigning == "workers" and settings.queue == "hybrid"
-        allowed = settings.isolate and plain and settings.threads > 1
+        # Hooks are objects of this process: those who gave them look at them here.
+        allowed = settings.isolate and plain and settings.threads > 1 and not run.hooks
         self._votes = {o: Votes() for o in built.operators if allowed and _candidate(o)}
         self._next = 0.0
         self._before: dict[Operator, _Counts] = {}
@@ -110,11 +113,11 @@ class Isolating:
             self._look(now)
         return False
 
-    def close(self) -> None:
+    def close(self, wait: bool = True) -> None:
         """Let go of what was being prepared."""
         move, self._move = self._move, None
         if move is not None:
-            move.close()
+            move.close(wait)
 
     # --- looking -----------------------------------------------------------------------------
 
@@ -160,7 +163,7 @@ class Isolating:
         component = replace(component, options=options)
         others = (component if c.name == component.name else c for c in self._built.topology)
         topology = replace(self._built.topology, components=tuple(others))
-        maker = task_maker(settings, topology, self._run)
+        maker = task_maker(settings, topology, self._run, self._built.maker.watermarks)
         shapes, counters = (
             make_shapes(component),
             [Counter(component.name, 1) for _ in range(degree)],

@@ -16,9 +16,10 @@ each be atomic; they are, and taking and clearing a lock are memory barriers bes
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from thalweg.errors import UsageError, explain
 
@@ -30,8 +31,23 @@ _EMPTY: Final = object()
 _COVERED: Final = object()
 
 
+class Waited(NamedTuple):
+    """How units have waited for earlier ones; numbers without a unit do not count."""
+
+    #: How many had to, and for how many seconds in all.
+    units: int = 0
+    seconds: float = 0.0
+    #: How many do now.
+    waiting: int = 0
+    #: How long the one has waited by now that has waited longest; 0 when none waits.
+    head: float = 0.0
+
+
 class _Ring(Generic[T]):
     """The slots, and what both buffers do with them."""
+
+    #: Tells the seconds; asked only for units that are not the next ones.
+    now: Callable[[], float] = staticmethod(time.perf_counter)
 
     def __init__(self, size: int, send: Callable[[int, T], None], first: int = 0) -> None:
         if size < 1:
@@ -41,8 +57,10 @@ class _Ring(Generic[T]):
         self._size = size
         self._send = send
         self._next = first
-        #: A unit with the count of its numbers, or one of the marks above.
+        #: A unit with the count of its numbers and the time since when it waits, or a mark.
         self._slots: list[Any] = [_EMPTY] * size
+        #: Units that have waited, and their seconds; only who sends writes them.
+        self._waited, self._seconds = 0, 0.0
 
     @property
     def next(self) -> int:
@@ -50,15 +68,19 @@ class _Ring(Generic[T]):
         return self._next
 
     @property
-    def depth(self) -> int:
-        """Numbers that wait for an earlier one."""
-        return sum(slot is not _EMPTY for slot in self._slots)
+    def waited(self) -> Waited:
+        """How long units have waited for earlier ones; any thread may look."""
+        since = [slot[2] for slot in self._slots if isinstance(slot, tuple) and slot[2]]
+        head = max(0.0, self.now() - min(since)) if since else 0.0
+        return Waited(self._waited, self._seconds, len(since), head)
 
     def _put(self, number: int, unit: T, count: int) -> bool:
         """Let a unit wait for its turn; False if it is too far ahead."""
         slots, size, following = self._slots, self._size, self._next
         if count == 1 and following <= number < following + size and slots[number % size] is _EMPTY:
-            slots[number % size] = (unit, 1)
+            # What is no unit has nothing that could wait.
+            early = number != following and unit is not None
+            slots[number % size] = (unit, 1, self.now() if early else 0.0)
             return True
         return self._put_with_care(number, unit, count)
 
@@ -78,7 +100,7 @@ class _Ring(Generic[T]):
         for n in numbers[1:]:
             slots[n % size] = _COVERED
         # Last, because from now on the unit can be sent.
-        slots[number % size] = (unit, count)
+        slots[number % size] = (unit, count, self.now() if number != following else 0.0)
         return True
 
     def _send_ready(self) -> None:
@@ -90,7 +112,10 @@ class _Ring(Generic[T]):
         slots, size, send = self._slots, self._size, self._send
         number = self._next
         while (entry := slots[number % size]) is not _EMPTY:
-            unit, count = entry
+            unit, count, since = entry
+            if since:
+                self._waited += 1
+                self._seconds += self.now() - since
             try:
                 send(number, unit)
             finally:

@@ -14,18 +14,23 @@ import numpy as np
 from thalweg.acking import Roots
 from thalweg.blocks import Block, Origin
 from thalweg.clock import SystemClock
+from thalweg.columns import settle_arrow
 from thalweg.events import RunFinished, RunStarted
 from thalweg.execution import Result, Run
+from thalweg.runtimes.activity import Activity
+from thalweg.runtimes.alarms import Alarms
+from thalweg.runtimes.anchored_tasks import holds_by_key
 from thalweg.runtimes.block_tasks import BlockBoltTask
 from thalweg.runtimes.following import close_all, read_tables
 from thalweg.runtimes.local.asking import Asking
 from thalweg.runtimes.local.beginning import begin
 from thalweg.runtimes.local.building import build
-from thalweg.runtimes.local.checkpoints import saving_of
+from thalweg.runtimes.local.checkpoints import TIMES, saving_of
 from thalweg.runtimes.local.crew import MAIN, Crew
 from thalweg.runtimes.local.executors import make_crew
 from thalweg.runtimes.local.flights import Flights
-from thalweg.runtimes.local.isolation import AnyTask, RemoteTask
+from thalweg.runtimes.local.holding import HeldSources
+from thalweg.runtimes.local.isolation import AnyTask, RemoteTask, abandon_all
 from thalweg.runtimes.local.links import Link, Streams, Wiring
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.pairs import pairs_of
@@ -35,7 +40,9 @@ from thalweg.runtimes.local.steering import RunHands, Steered
 from thalweg.runtimes.local.telling import Telling, one_at_a_time
 from thalweg.runtimes.local.units import Call, Special
 from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.services import Services
 from thalweg.runtimes.spout_tasks import AnySpoutTask
+from thalweg.runtimes.timing import Timing
 from thalweg.runtimes.tracking import Tracker
 from thalweg.topology import Topology
 
@@ -50,7 +57,7 @@ class Running:
         self._settings, self._topology, self._run = settings, topology, run
         self._clock = settings.clock
         self._tracking = threading.Lock()
-        self._tracker = Tracker(settings.ack_timeout)
+        self._tracker = Tracker(settings.ack_timeout, settings.acking)
         self._flights = Flights(settings.window, self._landed)
         self._specials: dict[int, Special] = {}
         self._serial = 0
@@ -68,21 +75,35 @@ class Running:
             pause=settings.pause,
             pairs=pairs,
         )
-        told = replace(run, listen=one_at_a_time(run.listen))
+        services = Services.of_run(run, self._clock.now())
+        told = replace(run, listen=one_at_a_time(run.listen), services=services)
         begun = None if settings.checkpoint is None else begin(settings, topology, told)
-        self._built = build(settings, topology, told, wiring, begun.arranging if begun else None)
-        self._saving = saving_of(settings, self._built, told, begun)
-        self._telling = Telling(self._built, self._tracker, self._clock, told.listen)
+        #: How far event time has come; tasks that are added begin with it.
+        times: dict[str, int] = dict(begun.manifest.notes.get(TIMES, {})) if begun else {}
+        arranging = begun.arranging if begun else None
+        self._built = build(settings, topology, told, wiring, arranging, times)
+        self._saving = saving_of(settings, self._built, told, begun, self._flights)
+        self._telling = Telling(self._built, self._tracker, self._clock, told)
         spouts = [task for tasks in self._built.spouts.values() for task in tasks]
         self._spouts = [task for task in spouts if not self._saving.is_over(task)]
         self._asking = Asking(self._spouts, settings, self._built, self._refused)
+        self._asking.pending = self._tracker.room
+        self._held = HeldSources(self._built.holdings)
+        self._activity = Activity(run.steering, told.listen)
         self._saving.tell_ends(self._asking.ended)
         self._crew = make_crew(settings, self._built, self._asking.always)
         hands = RunHands(self._special, self._open, self._crew, self._asking.shedder, self._drain)
         self._steered = Steered(self._built, told, hands, pairs)
         self._isolating = Isolating(settings, self._built, told)
+        self._timing = Timing(topology, self._clock, self._advance, self._may_advance, times)
+        self._saving.times = self._timing.told
+        self._alarms = Alarms(topology, self._built.bolts, self._wake, self._may_wake)
+        #: The last unit with which each task was woken.
+        self._woken_with: dict[tuple[str, int], int] = {}
         #: Tasks that have to be closed at the end.
         self._opened: list[AnySpoutTask | AnyTask] = []
+        #: Whether it was told to stop before the sources ended.
+        self._stopped = False
 
     # --- begin and end -----------------------------------------------------------------------
 
@@ -90,6 +111,7 @@ class Running:
         """Run until the sources end, or until told to stop."""
         try:
             self._prepare()
+            self._telling.begin()
             self._telling.listen(RunStarted(self._topology.name, self._settings.name))
             wait = True
             try:
@@ -99,25 +121,29 @@ class Running:
                 self._telling.abandon()
                 raise
             finally:
-                self._isolating.close()
+                self._isolating.close(wait)
                 self._crew.close(wait)
                 self._steered.close()
                 self._saving.close()
             self._raise()
+            self._telling.end()
         except BaseException as error:
+            self._telling.give_up(error)
+            if isinstance(error, KeyboardInterrupt):
+                abandon_all(self._opened)
             for other in close_all(self._still_open()):
                 error.add_note(f"while closing: {other}")
             raise
         for problem in close_all(self._still_open()):
             raise problem
-        stopped = self._run.stop.is_set()
-        snapshot = self._telling.snapshot(self._crew.choices)
-        self._telling.listen(RunFinished(snapshot, stopped))
+        snapshot = self._telling.snapshot(self._crew.choices, last=True)
+        self._telling.listen(RunFinished(snapshot, self._stopped))
         tables = MappingProxyType(read_tables(self._topology, self._built.bolts))
-        return Result(self._topology.name, snapshot, stopped, tables)
+        return Result(self._topology.name, snapshot, self._stopped, tables)
 
     def _prepare(self) -> None:
         """Get all tasks ready; those that have to be closed again are put into a list."""
+        settle_arrow()
         tasks = [task for task in self._built.tasks_backwards() if not self._saving.is_over(task)]
         self._opened += [task for task in tasks if isinstance(task, RemoteTask)]  # they run already
         self._saving.restore()
@@ -138,8 +164,8 @@ class Running:
 
     def _loop(self) -> None:
         for component in self._topology:
-            if component.options.tick:
-                self._ticks[component.name] = self._telling.start + component.options.tick
+            if component.tick:
+                self._ticks[component.name] = self._telling.start + component.tick
         for bolt in (task for tasks in self._built.bolts.values() for task in tasks):
             if not isinstance(bolt, BlockBoltTask):
                 bolt.settle = self._settled
@@ -151,14 +177,16 @@ class Running:
         while not self._run.stop.is_set() and self._step():
             self._raise()
             self._save_if_due()
-        stopped = self._run.stop.is_set()
+        self._stopped = self._run.stop.is_set()
         for task in self._spouts:
             task.stop()
-        self._end(stopped)
+        self._end(self._stopped)
 
     def _step(self) -> bool:
         """Do what there is to do; False when nothing can happen any more."""
+        self._asking.paused = not self._activity.follow(self._spouts)
         came = self._asking.receive()
+        self._held.look(self._may_pull)  # nobody is asked while there is work, but may have room
         moved = not self._eager() and self._crew.work(MAIN)
         if not moved:
             asked = [self._pull(task) for task in self._spouts if self._may_pull(task)]
@@ -166,6 +194,8 @@ class Running:
             if moved and not self._eager():  # a lone block goes all the way before anything else
                 self._crew.work(MAIN)
         self._fire_ticks()
+        self._timing.look(self._spouts, self._asking.ended)
+        self._alarms.look(self._clock.now())
         self._expire(self._clock.now())
         moved = self._steered.step() or moved or came
         moved = self._tell_spouts() or moved
@@ -178,7 +208,7 @@ class Running:
         if self._steered.active or not self._isolating.ready(time.perf_counter()):
             return
         if self._settings.checkpoint is not None:
-            self._drain()
+            self._rest()
             self._saving.take()  # keys that were deleted are known to the old tasks alone
         if isinstance(self._crew, Crew):
             with self._crew.at_rest():
@@ -192,7 +222,7 @@ class Running:
     def _save_if_due(self) -> None:
         """Take a snapshot when it is time for one; what is under way is finished first."""
         if self._saving.due():
-            self._drain()
+            self._rest()
             self._saving.take()
 
     def _end(self, stopped: bool) -> None:
@@ -201,15 +231,27 @@ class Running:
         A run that is stopped and can go on later has not come to its end.
         """
         self._let_in()
-        self._drain()
+        self._rest()
+        if not stopped:
+            self._timing.finish()
+            self._drain()
         for component in self._saving.ending(self._topology, stopped):
             for task in range(len(self._built.bolts.get(component.name, ()))):
                 self._special(component.name, task, "end")
                 self._drain()
         self._tracker.expire(float("inf"))
-        for spout, id_, ok in self._tracker.take_completed():
-            spout.completed(id_, ok)  # what it sends in answer comes too late for this run
+        for spout, id_, ok, seconds in self._tracker.take_completed(self._clock.now()):
+            spout.completed(id_, ok, seconds)  # what it sends in answer comes too late for this run
         self._saving.finish(ended=not stopped)
+
+    def _rest(self) -> None:
+        """Work until nothing is under way, and no task holds tuples of keys: no snapshot has it."""
+        self._drain()
+        for name, tasks in self._built.bolts.items() if self._settings.checkpoint else ():
+            for number, task in enumerate(tasks):
+                if holds_by_key(task):
+                    self._special(name, number, "pause")
+                    self._drain()
 
     def _drain(self) -> None:
         """Work until nothing is under way."""
@@ -235,9 +277,11 @@ class Running:
         return self._asking.full and len(self._flights) < 2 * self._crew.hunger
 
     def _may_pull(self, task: AnySpoutTask) -> bool:
-        if not self._asking.has(task) or not self._flights.open:
-            return False
-        return not self._blocked(self._built.sources[task.component.name])
+        if not self._asking.has(task):
+            return self._held.note(task, False)
+        room = self._flights.open and self._asking.room(task) >= 1
+        full = not room or self._blocked(self._built.sources[task.component.name])
+        return not self._held.note(task, full)
 
     def _blocked(self, streams: Streams) -> bool:
         bound = self._settings.queue_rows
@@ -252,6 +296,8 @@ class Running:
             self._drain()  # what it gave before is not to blame
             raise
         self._saving.enter(task, emissions)
+        if emissions:
+            task.taken_in()
         for emission in emissions:
             self._enter(task, emission, limit)
         return bool(emissions)
@@ -259,6 +305,8 @@ class Running:
     def _let_in(self) -> None:
         """Ask nobody any more; what waits of sources is let in as there is room."""
         self._asking.close()
+        for task in self._spouts:
+            self._held.note(task, False)
         for task in self._spouts if self._asking.always else ():
             while self._asking.has(task):
                 if self._may_pull(task):
@@ -282,16 +330,21 @@ class Running:
             emission.batch, origin, serials, None, roots, emission.targets, emission.lists
         )
         links = self._built.sources[name][emission.stream]
+        task.tally.emitted += rows
+        task.tally.transferred += rows * sum(link.copies for link in links)
         if roots is not None:
             for link in links:
                 self._delivered(link, whole)
         for start in range(0, rows, size):
             while not self._flights.open or (start and self._blocked({"": links})):
+                self._held.note(task, True)
                 self._work_or_wait()
+            self._held.note(task, False)
             self._send(links, [whole.slice(start, start + size)])
         if roots is not None:
             with self._tracking:
                 self._tracker.unread(roots)
+        self._timing.entered(task, emission)
 
     def _send(self, links: Sequence[Link], blocks: list[Block]) -> None:
         """Begin a unit: all whose order matters hear of it, some get something."""
@@ -312,9 +365,9 @@ class Running:
     def _tell_spouts(self) -> bool:
         """Tell spouts how their tuples ended; what they send in answer enters like any other."""
         with self._tracking:
-            ended = self._tracker.take_completed()
-        for task, id_, ok in ended:
-            for emission in task.completed(id_, ok):
+            ended = self._tracker.take_completed(self._clock.now())
+        for task, id_, ok, seconds in ended:
+            for emission in task.completed(id_, ok, seconds):
                 if not self._asking.line_up(task, emission):
                     self._saving.enter(task, [emission])
                     self._enter(task, emission, self._settings.block_rows)
@@ -327,18 +380,38 @@ class Running:
         now = self._clock.now()
         for name, due in self._ticks.items():
             if due <= now and not self._steered.is_changing(name):
-                component = self._topology.component(name)
-                every = component.options.tick or 0.0
+                every = self._topology.component(name).tick or 0.0
                 self._ticks[name] = due + every if due + every > now else now + every
-                for task in range(len(self._built.bolts.get(name, ()))):
-                    self._special(component.name, task, "tick")
+                self._tick(name)
+        for name in self._activity.take_early(self._topology, self._may_advance):
+            self._tick(name)
 
-    def _special(self, component: str, task: int, call: Call) -> None:
+    def _tick(self, component: str) -> None:
+        for task in range(len(self._built.bolts.get(component, ()))):
+            self._special(component, task, "tick")
+
+    def _may_advance(self, component: str) -> bool:
+        return not self._steered.is_changing(component)
+
+    def _advance(self, component: str, now: int) -> None:
+        """Tell a component how far event time has come."""
+        for task in range(len(self._built.bolts[component])):
+            self._special(component, task, "advance", now)
+
+    def _may_wake(self, component: str, task: int) -> bool:
+        waking = self._woken_with.get((component, task)) in self._specials
+        return not waking and not self._steered.is_changing(component)
+
+    def _wake(self, component: str, task: int) -> None:
+        self._special(component, task, "wake")
+        self._woken_with[component, task] = self._flights.begun - 1  # only this thread begins units
+
+    def _special(self, component: str, task: int, call: Call, time_: int = 0) -> None:
         """Send a tick, or the end, to a task, or let routers switch, in its turn."""
         while not self._flights.open:
             self._work_or_wait()
         number = self._flights.begin(time.perf_counter())
-        special = self._specials[number] = Special(component, task, call, self._serial)
+        special = self._specials[number] = Special(component, task, call, self._serial, time=time_)
         for operator in self._built.operators:
             if not operator.ordered and operator.takes(special):
                 operator.begin_special(number, special)
@@ -347,7 +420,7 @@ class Running:
 
     def _expire(self, now: float) -> None:
         """Let tuples fail that have taken too long, and bolts forget those they still keep."""
-        if not len(self._tracker):
+        if not self._tracker.counts:
             return
         with self._tracking:
             expired = self._tracker.expire(now)
@@ -363,7 +436,9 @@ class Running:
             return False
         now = self._clock.now()
         waits = [due - now for due in (*self._ticks.values(), self._steered.due)]
-        waits += [max(task.wait_hint(), 0.0) or self._settings.idle for task in active]
+        waits.append(self._alarms.wait(now))
+        asked = () if self._asking.paused else active
+        waits += [max(task.wait_hint(), 0.0) or self._settings.idle for task in asked]
         seconds = max(0.0, min([*waits, _LONGEST_WAIT]))
         busy = len(self._flights) or self._steered.active
         if busy or isinstance(self._clock, SystemClock):

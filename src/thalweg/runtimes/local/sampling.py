@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from thalweg.control.scaling.settings import Scaling
 from thalweg.control.scaling.values import Node, Sample, Stream, TaskLoad
@@ -15,6 +16,7 @@ from thalweg.runtimes.local.isolation import RemoteTask
 from thalweg.runtimes.local.links import Streams
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.rescaling import fixed
+from thalweg.runtimes.spout_tasks import AnySpoutTask
 
 #: A sample stands for a period if the time since the last one is within this part of it.
 _LEAST, _MOST = 0.5, 1.5
@@ -38,6 +40,8 @@ class Mark:
     waiting: int
     dropped: int
     sent: Mapping[str, int]
+    #: Seconds for which tasks of a source were held back.
+    held: float = 0.0
     counters: tuple[tuple[Counter, Spent], ...] = field(default=())
 
 
@@ -87,8 +91,30 @@ class Sampling:
         return found
 
     def _source(self, name: str, before: Mark, took: float, now: float) -> Sample:
-        done, degree = self._done(before, self._marks[name], took), len(self._built.spouts[name])
-        return Sample(name, now, degree, done.arrived, done.arrived, done.sent, lost=done.dropped)
+        done, tasks = self._done(before, self._marks[name], took), self._built.spouts[name]
+        known = [self._left(task) for task in tasks]
+        # Who says that there is nothing left was held back from nothing.
+        held = (self._marks[name].held - before.held) / took / len(tasks) if any(known) else 0.0
+        return Sample(
+            name,
+            now,
+            len(tasks),
+            done.arrived,
+            done.arrived,
+            done.sent,
+            round(sum(rows for rows in known if rows < math.inf)),
+            lost=done.dropped,
+            held=min(1.0, held),
+        )
+
+    def _left(self, task: AnySpoutTask) -> float:
+        """Give the rows that a source has and was not asked for; infinity if it does not know."""
+        queue = self._built.overflows.get(task)
+        tell = getattr(task.body, "backlog", None)
+        known = None if tell is None or task.finished else task.call(tell)
+        if queue is not None:
+            return queue.rows + (known or 0)
+        return 0 if task.finished else math.inf if known is None else known
 
     def _done(self, before: Mark, after: Mark, took: float) -> Mark:
         """Give what was done, as if exactly one period had passed."""
@@ -104,7 +130,8 @@ class Sampling:
         found = {}
         for name, streams in self._built.sources.items():
             counter = self._built.counters[name][0]
-            found[name] = Mark(counter.emitted, 0, counter.dropped, _sent(streams))
+            held = self._built.holdings[name].seconds()
+            found[name] = Mark(counter.emitted, 0, counter.dropped, _sent(streams), held)
         for operator in self._built.operators:
             links = operator.inputs
             found[operator.component.name] = Mark(
@@ -112,6 +139,7 @@ class Sampling:
                 sum(link.waiting for link in links),
                 0,
                 _sent(operator.streams),
+                0.0,
                 tuple(_spent(operator, at) for at in range(len(operator.counters))),
             )
         return found
@@ -121,8 +149,8 @@ class Sampling:
         threads = sum(o.degree for o in self._built.operators)
         others = max(0, math.ceil(threads / self._cores) - 1)
         return tuple(
-            TaskLoad(own, 1.0, others, min(1.0, (used - own) / self._cores))
-            for own in cpu[: operator.degree]
+            TaskLoad(own, 1.0, others, min(1.0, (used - own) / self._cores), _memory(operator, at))
+            for at, own in enumerate(cpu[: operator.degree])
         )
 
 
@@ -139,7 +167,8 @@ def nodes_of(built: Built, how: Scaling) -> list[Node]:
             least = most = operator.degree
         else:
             least, most = 1, how.limit(component.name, built.settings.most_workers)
-        found.append(Node(component.name, inputs, least, most))
+        node = Node(component.name, inputs, least, most, priority=component.options.priority)
+        found.append(how.windowed(node, component.window, component.bursts))
     return found
 
 
@@ -152,6 +181,26 @@ def _spent(operator: Operator, at: int) -> tuple[Counter, Spent]:
     # The thread of a task in a process of its own only waits for that.
     away = at < len(operator.tasks) and isinstance(operator.tasks[at], RemoteTask)
     return counter, Spent(counter.received, counter.busy, counter.busy if away else counter.cpu)
+
+
+def _memory(operator: Operator, at: int) -> float:
+    """Give the bytes of a task in a process of its own; 0 for threads, which share theirs."""
+    task = operator.tasks[at] if at < len(operator.tasks) else None
+    pid = task.pid if isinstance(task, RemoteTask) else None
+    return 0.0 if pid is None else resident(pid)
+
+
+def resident(pid: int) -> float:
+    """Give the bytes of memory that a process has (Linux); 0 if it is gone.
+
+    >>> resident(os.getpid()) > 1e6, resident(0)
+    (True, 0.0)
+    """
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return 0.0
+    return float(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _since(before: Mark, after: Mark) -> list[Spent]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from thalweg.control.joining import Customise
 from thalweg.control.loop import Made, Plan, Step
 from thalweg.control.ordering import Reorder
 from thalweg.control.scaling.settings import Scaling
 from thalweg.control.scaling.values import Decision
 from thalweg.control.shedding import Shed, Shedding
-from thalweg.control.steps import Order
+from thalweg.control.steps import Learn, Order, Share
 from thalweg.errors import ThalwegError
 from thalweg.events import Event
+from thalweg.operators.join_ways import Way
 from thalweg.runtimes.deciding import Around, Deciding, refused
 from thalweg.runtimes.local.building import Built
+from thalweg.runtimes.local.joining import Joins
 from thalweg.runtimes.local.reconfiguring import Change
 from thalweg.runtimes.local.reordering import Reordering
 from thalweg.runtimes.local.rescaling import BUDGET
@@ -33,7 +36,7 @@ class Rescaler:
         reordering: Reordering,
     ) -> None:
         self._built, self._begin, self._is_busy = built, begin, is_busy
-        self.shedder, self.reordering = shedder, reordering
+        self.shedder, self.reordering, self.joins = shedder, reordering, Joins(built)
 
     @property
     def degrees(self) -> Mapping[str, int]:
@@ -53,10 +56,14 @@ class Rescaler:
         shedding = plan.of(Shedding)
         for share in shedding:
             self.shedder.share = share.share
+        for way in plan.of(Way):
+            self.joins.change(way)
         made = [each for each in plan.degrees if each.changes]
         if not made:
             return plan
-        reason = ", ".join(f"{m.component!r} has {m.degree} tasks, not {m.before}" for m in made)
+        reason = "; ".join(
+            f"{m.component!r} from {m.before} to {m.degree} tasks: {m.reason}" for m in made
+        )
         change = Change(
             degrees={each.component: each.degree for each in made}, budget=BUDGET, reason=reason
         )
@@ -78,9 +85,13 @@ class Scaler:
     def __init__(
         self, how: Scaling, built: Built, runtime: Rescaler, listen: Callable[[Event], None]
     ) -> None:
-        self._clock = built.settings.clock
-        around = Around(above=_order(how, runtime), below=_shed(_allowed(how, built), runtime))
-        self._deciding = Deciding(how, nodes_of(built, how), runtime, around, listen)
+        self._built, self._clock = built, built.settings.clock
+        below = [*_customise(how, runtime), *_shed(_allowed(how, built), runtime)]
+        first = [Learn()] if how.learns else []
+        around = Around(first, _order(how, runtime), [Share()], below)
+        self._joins = runtime.joins
+        nodes = nodes_of(built, how)
+        self._deciding = Deciding(how, nodes, runtime, around, listen, built.topology)
         self._period = self._deciding.period
         self._sampling = Sampling(built, self._period)
         #: When to look next.
@@ -100,14 +111,30 @@ class Scaler:
         if any(made.changes for made in done.of(Reorder)):
             self._sampling.restart()
 
+    def lead(self, policy: str, by: str) -> None:
+        """Let another policy decide from now on; one that is not known is refused."""
+        now = self._clock.now()
+        self._deciding.lead(policy, now, by)
+        if self._deciding.period != self._period:
+            self._period = self._deciding.period
+            self._sampling = Sampling(self._built, self._period)
+            self.due = min(self.due, now)
+
     def close(self) -> None:
-        """Let the history go."""
+        """Let the history go, and the joins."""
         self._deciding.close()
+        self._joins.close()
 
 
 def _order(how: Scaling, runtime: Rescaler) -> list[Step]:
     ordering = runtime.reordering
     return [Order(ordering.chains, ordering.order)] if how.order and ordering.chains else []
+
+
+def _customise(how: Scaling, runtime: Rescaler) -> list[Step]:
+    """Decide how joins find pairs, unless nothing is to be done; then they do it themselves."""
+    joins = {} if how.dry_run else runtime.joins.steer()
+    return [Customise(joins)] if joins else []
 
 
 def _shed(loss: float, runtime: Rescaler) -> list[Step]:

@@ -45,7 +45,7 @@ _TALKING = frozenset(
 #: What a runtime puts onto a body.
 _GIVEN = frozenset(
     {"ack", "context", "emit", "emit_direct", "fail", "key", "make_batch", "origin", "send"}
-    | {"state", "values", "outputs"}
+    | {"state", "timers", "values", "outputs"}
 )
 #: What bolts say of themselves.
 _SAID = frozenset(dir(Bolt)) | frozenset(dir(BlockBolt))

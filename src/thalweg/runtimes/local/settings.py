@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from thalweg.control.scaling.values import Policy
 from thalweg.errors import UsageError, explain
 from thalweg.hashing import KEY_GROUPS
 from thalweg.routing.load_aware import OsgSettings
+from thalweg.runtimes.local.pinning import Cores
 from thalweg.runtimes.local.ring import LockedReorderBuffer, ReorderBuffer
 from thalweg.runtimes.local.scheduling import Scheduler, Scheduling, make_scheduler
 from thalweg.runtimes.local.waiting import STRATEGIES, WaitName
@@ -36,6 +37,12 @@ def no_pause(_point: str) -> None:
     """Go on."""
 
 
+def _check_pin(pin: object) -> None:
+    cores = pin if isinstance(pin, list | tuple) else [pin]
+    if not isinstance(pin, bool) and not (cores and all(isinstance(c, int) for c in cores)):
+        raise UsageError(explain("pin", "", "True, False or a list of cores", repr(pin)))
+
+
 @dataclass(frozen=True)
 class CrewLimits:
     """How many workers there are, and how long they stay with an operator."""
@@ -53,6 +60,8 @@ class CrewLimits:
     first: bool = True
     #: Seconds that one block may take, where somebody samples what was done.
     longest: float = inf
+    #: Cores on which workers stay.
+    cores: Cores = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,8 @@ class Settings:
     key_groups: int = KEY_GROUPS
     #: Seconds after which a tuple that was not acknowledged fails.
     ack_timeout: float = 30.0
+    #: Whether tuples with an id are followed; otherwise spouts hear at once that all went well.
+    acking: bool = True
     #: Seconds to wait when no source has anything and none says when to ask again.
     idle: float = 0.01
     #: Folder or URI for snapshots, from which the next run goes on; None for state in memory only.
@@ -105,6 +116,8 @@ class Settings:
     scaling: str | Policy | Scaling | None = None
     #: How load-aware grouping learns what tuples cost.
     osg: OsgSettings = field(default_factory=OsgSettings)
+    #: Whether threads and processes stay on a core each: True for all cores, or a list of some.
+    pin: bool | Sequence[int] = False
     #: Called with the name of a point that a thread has come to; tests let it pause there.
     pause: Callable[[str], None] = no_pause
     name: str = "local"
@@ -118,6 +131,7 @@ class Settings:
                 raise UsageError(explain(name, expected=f"at least {value}", got=got))
         if self.workers is not None and self.workers < 1:
             raise UsageError(explain("workers", expected="at least 1", got=str(self.workers)))
+        _check_pin(self.pin)
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 got = repr(getattr(self, name))
@@ -144,7 +158,12 @@ class Settings:
         idle = (asking or self.scaling is not None) and not fixed
         workers, slice_ = self.threads + idle, self.scheduling.slice
         made = CrewLimits(workers, most + idle, slice_, self.block_rows, fixed, first=not idle)
-        return replace(made, longest=self.longest)
+        return replace(made, longest=self.longest, cores=self.cores)
+
+    @property
+    def cores(self) -> Cores:
+        """Cores on which threads stay, once they are known; none where they may run anywhere."""
+        return () if isinstance(self.pin, bool) else tuple(self.pin)
 
     @property
     def longest(self) -> float:

@@ -9,9 +9,11 @@ from functools import partial
 from math import inf
 
 from thalweg.control.learning import Learner
+from thalweg.control.scaling.policies import named
+from thalweg.control.scaling.settings import Scaling
 from thalweg.errors import ThalwegError, UsageError, explain
 from thalweg.events import Event, Noticed
-from thalweg.execution import Rebalance, Reroute, Run
+from thalweg.execution import Asked, Rebalance, Run, SetPolicy
 from thalweg.migration.report import Report
 from thalweg.runtimes.local.beginning import state_at
 from thalweg.runtimes.local.building import Built
@@ -67,11 +69,10 @@ class Steered:
         if rerouter is not None and pairs is not None:
             clock = settings.clock
             self._learning = Learning(rerouter, self._changing, pairs, clock, self._notice)
+            self._learning.listen = run.listen
         self._scaler: Scaler | None = None
         if settings.scales is not None:
-            reordering = Reordering(built, hands.drain)
-            rescaler = Rescaler(built, self._rescale, self._is_busy, hands.shedder, reordering)
-            self._scaler = Scaler(settings.scales, built, rescaler, run.listen)
+            self._scaler = self._scaled(settings.scales)
 
     @property
     def active(self) -> bool:
@@ -99,7 +100,7 @@ class Steered:
             self._obey(self._steering.take())
         if self._left is not None and not self.active:
             self._look_for_requests(self._left)
-        if not self.active:
+        if not self.active and self._scaler is None:
             self._widen()
         if self._scaler is not None:
             self._scaler.look()
@@ -169,14 +170,31 @@ class Steered:
             self._notice(f"nothing changes: {error}")
             answer(f"nothing changes: {error}", ok=False)
 
-    def _obey(self, request: Rebalance | Reroute | None) -> None:
+    def _obey(self, request: Asked | None) -> None:
         try:
             if isinstance(request, Rebalance):
                 self._rebalance({request.component: request.degree}, no_answer)
+            elif isinstance(request, SetPolicy):
+                self._lead(request)
             elif request is not None:
                 self._reroute(request.always, self._notice)
         except ThalwegError as error:
             self._notice(f"nothing changes: {error}")
+
+    def _scaled(self, how: Scaling) -> Scaler:
+        """Make what lets degrees follow the stream."""
+        reordering = Reordering(self._built, self._hands.drain)
+        shedder = self._hands.shedder
+        rescaler = Rescaler(self._built, self._rescale, self._is_busy, shedder, reordering)
+        return Scaler(how, self._built, rescaler, self._listen)
+
+    def _lead(self, request: SetPolicy) -> None:
+        """Let another policy decide; until now, degrees may have been what they were."""
+        named(request.policy)
+        if self._scaler is None:
+            self._scaler = self._scaled(Scaling("static", loss=0.0, order=False))
+        self._scaler.lead(request.policy, request.by)
+        self._built.arranging.keep()  # in the next run nobody widens
 
     def _reroute(self, always: bool, answer: Callable[[str], None]) -> None:
         if self._learning is None:

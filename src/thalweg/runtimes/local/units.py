@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
 
 from thalweg.blocks import Block, Origin, Rows, concatenate
+from thalweg.groupings import NoGrouping, Shuffle
 from thalweg.migration.messages import Message
 from thalweg.migration.wiring import Address
 from thalweg.runtimes.outputs import Emission
 from thalweg.topology import Input
 
-Call = Literal["tick", "end", "forget", "prepare", "switch", "retire"]
+Call = Literal["tick", "end", "forget", "prepare", "switch", "retire", "advance", "wake", "pause"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Special:
     serial: int
     #: Source tuples that have failed, to be forgotten.
     roots: frozenset[int] = frozenset()
+    #: How far event time has come.
+    time: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -57,6 +60,8 @@ class Item:
     mail: tuple[Address, Message] | None = None
 
 
+#: Parts for each task from which on they are not cut again when they are routed again.
+MANY = 4
 #: Lets a task hear what others have told it.
 WAKE = Item(None, None, None)
 
@@ -70,8 +75,8 @@ class Passing(Protocol):
     def through(self, bucket: int, items: Iterable[Item]) -> Iterator[Item]:
         """Give what a task may process now."""
 
-    def switch(self) -> None:
-        """Route by new tables from here on."""
+    def switch(self, pause: Callable[[], None]) -> None:
+        """Route by new tables from here on; tasks are paused before they give anything away."""
 
 
 def _alike(one: Item, other: Item) -> bool:
@@ -106,21 +111,35 @@ def in_runs(items: list[Item]) -> list[tuple[Item, list[Unit]]]:
     return [(_as_one(run), [item.unit for item in run[1:] if item.unit]) for run in runs]
 
 
+def is_told(item: Item) -> bool:
+    """Say whether a task hears something in its turn: a tick, how far time has come, the end."""
+    return item.special is not None and item.unit is not None
+
+
+def age(item: Item) -> tuple[int, int]:
+    """Give what blocks are sorted by that are in the order of a serial execution."""
+    return 0 if item.unit is None else item.unit.number, item.arrival
+
+
+def goes_whole(item: Item) -> bool:
+    """Say whether any task may have all rows of a block, as long as all tasks get as many."""
+    input_, block = item.input, item.block
+    evenly = input_ is not None and isinstance(input_.grouping, Shuffle | NoGrouping)
+    return evenly and block is not None and block.targets is None
+
+
 def rows_of(item: Item, rows: Rows, part: int) -> Item:
     """Make a part of its own of some rows of an item; each stays where it stood in its unit."""
     block = item.block
     assert block is not None  # noqa: S101 (only specials lack one)
-    taken = block.take(rows)
-    if block.positions is not None:
-        taken = replace(taken, positions=block.positions[rows])
-    return Item(item.unit, item.input, taken, item.arrival, part)
+    return Item(item.unit, item.input, block.take(rows).within(block), item.arrival, part)
 
 
 def special_block(special: Special, emission: Emission) -> Block:
     """Make the block of what a task sent on a tick, or at the end of its input."""
     serials = np.full(emission.batch.num_rows, special.serial, dtype=np.int64)
     origin = Origin(special.component, emission.stream, special.task)
-    return Block(emission.batch, origin, serials, targets=emission.targets)
+    return Block(emission.batch, origin, serials, None, emission.roots, emission.targets)
 
 
 def by_stream(blocks: list[Block]) -> dict[str, list[Block]]:

@@ -63,7 +63,7 @@ class Widening:
 
 def _can_be_split(operator: Operator) -> bool:
     component = operator.component
-    free = component.options.degree is None and component.options.tick is None
+    free = component.options.degree is None and component.tick is None
     keyed = component.kind is Kind.KEYED and has_movable_keys(component)
     here = component.options.isolation != "process"
     return free and keyed and here and not speaks_last(component)

@@ -72,6 +72,9 @@ class Worklist(Protocol[T]):
     def resize(self, buckets: int, lines: int | None = None) -> bool:
         """Have other numbers of buckets and workers; False while a bucket that goes is in use."""
 
+    def take_all(self) -> list[tuple[int, T]]:
+        """Take back all that waits, whoever owns its bucket; with the bucket of each item."""
+
 
 class _Counted:
     """The lock, and counts of what waits."""
@@ -148,6 +151,12 @@ class _Lined(_Counted, Generic[T]):
     def in_use(self, first: int) -> bool:
         """Say whether something waits in a bucket from this one on, or somebody owns one."""
         return any(self._queues[first:]) or any(self._owned[first:])
+
+    def waiting(self, bucket: int) -> int:
+        """Count the rows that wait in a bucket."""
+        with self._lock:
+            queues = self._queues[bucket : bucket + 1]
+            return sum(rows for queue in queues for _, rows in queue)
 
     def resize(self, buckets: int, lines: int | None = None) -> bool:
         """Have another number of buckets; each goes to the line that is now its own."""
@@ -331,6 +340,14 @@ class SharedWorklist(_Counted, Generic[T]):
                 _fit(flags, buckets, bool)
             return True
 
+    def take_all(self) -> list[tuple[int, T]]:
+        """Take back all that waits, whoever owns its bucket; in the order of arrival."""
+        with self._lock:
+            found = [(bucket, item) for bucket, item, _ in self._queue]
+            self._queue.clear()
+            self._gone(self._items, self._rows)
+        return found
+
     def _is_blocked(self) -> bool:
         if not self._queue:
             return True
@@ -376,6 +393,14 @@ class OpenWorklist(_Counted, Generic[T]):
     def ready(self, worker: int) -> bool:
         """Tell whether something waits that is not held."""
         return bool(self._queue) and not self._held
+
+    def take_all(self) -> list[tuple[int, T]]:
+        """Take back all that waits."""
+        with self._lock:
+            found = [(0, item) for item, _ in self._queue]
+            self._queue.clear()
+            self._gone(self._items, self._rows)
+        return found
 
     def in_use(self, first: int) -> bool:
         """Say that no bucket goes: there is one."""

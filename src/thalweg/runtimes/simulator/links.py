@@ -26,6 +26,9 @@ class Links:
         self._sent: Floats = np.zeros(size)
         #: The highest share of a link that each stream has filled in a period.
         self.use: Floats = np.zeros(streams)
+        #: How full the fullest link was that each stream took in the last period, with all that
+        #: was sent there.
+        self.now: Floats = np.zeros(streams)
 
     def travel(
         self, stream: int, machines: Ints, times: Floats, remote: Flags, size: float
@@ -54,4 +57,6 @@ class Links:
         machines = np.tile(np.arange(len(self._rates)), len(demand))
         self._share = shares(demand.ravel(), machines, len(self._rates)).reshape(demand.shape)
         self.use = np.maximum(self.use, filled.max(axis=1))
+        together = np.minimum(self._sent.sum(axis=0) / period, 1.0)
+        self.now = np.where(self._sent > 0, together, 0.0).max(axis=1)
         self._sent = np.zeros_like(self._sent)

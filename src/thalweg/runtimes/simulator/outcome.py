@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from thalweg.control.assigning import Moved
 from thalweg.control.scaling.values import Decision
 from thalweg.runtimes.simulator.fifo import Floats
 
@@ -24,6 +25,8 @@ class Moment:
     #: Tuples that wait for some stage, and degrees at the end.
     pending: int
     degrees: Mapping[str, int]
+    #: Tuples that wait, by stage.
+    waiting: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Outcome:
     #: Reserved cores x seconds of running tasks, and machines with a task x seconds.
     resource_seconds: float
     machine_seconds: float
-    #: Moments at which degrees changed.
+    #: Moments at which degrees changed, or tasks moved.
     reconfigurations: int
     #: Deviation of the CPU use among the tasks of each stage, mean over the periods.
     deviation: Mapping[str, float]
@@ -61,6 +64,8 @@ class Outcome:
     links: Mapping[str, float]
     course: tuple[Moment, ...]
     applied: tuple[Applied, ...]
+    #: Tasks that were given other units though no degree changed, with the times.
+    moves: tuple[tuple[float, Moved], ...] = ()
 
     @property
     def lost(self) -> float:
@@ -80,6 +85,7 @@ class Recorder:
     latencies: list[Floats] = field(default_factory=list)
     course: list[Moment] = field(default_factory=list)
     applied: list[Applied] = field(default_factory=list)
+    moves: list[tuple[float, Moved]] = field(default_factory=list)
     _deviations: dict[str, list[float]] = field(default_factory=dict)
     _queued: dict[str, list[float]] = field(default_factory=dict)
 
@@ -93,7 +99,10 @@ class Recorder:
         done = np.concatenate([*took, np.empty(0)])
         self.latencies.append(done)
         mean = float(done.mean()) if len(done) else None
-        self.course.append(Moment(time, emitted, len(done), mean, now.pending, dict(now.degrees)))
+        waiting = dict(now.pending)
+        pending = sum(waiting.values())
+        degrees = dict(now.degrees)
+        self.course.append(Moment(time, emitted, len(done), mean, pending, degrees, waiting))
         self.resource_seconds += now.reserved * self.period
         self.machine_seconds += now.machines * self.period
 
@@ -102,6 +111,7 @@ class Recorder:
         latencies = np.concatenate([*self.latencies, np.empty(0)])
         p50, p99 = np.quantile(latencies, [0.5, 0.99]) if len(latencies) else (0.0, 0.0)
         changed = {each.time for each in self.applied if not each.refused}
+        changed |= {time for time, _ in self.moves}
         return Outcome(
             emitted,
             self.in_time + left[0],
@@ -118,14 +128,15 @@ class Recorder:
             links,
             tuple(self.course),
             tuple(self.applied),
+            tuple(self.moves),
         )
 
 
 @dataclass(frozen=True)
 class Degrees:
-    """What is in force: degrees, reserved cores and machines; and how many tuples wait."""
+    """What is in force: degrees, reserved cores and machines; and tuples that wait, by stage."""
 
     degrees: Mapping[str, int]
     reserved: float
     machines: int
-    pending: int
+    pending: Mapping[str, int]

@@ -11,14 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
 from thalweg.connectors.profiles import Profile
-from thalweg.control.loop import Loop, Plan
+from thalweg.control.assigning import Moved, Triggers
+from thalweg.control.loop import Loop, Plan, Step
 from thalweg.control.scaling.monitor import Monitor
 from thalweg.control.scaling.values import Decision, Node, Policy, Sample, Stream
-from thalweg.control.steps import Assign, Replicate
+from thalweg.control.steps import Assign, Learn, Replicate, Share
 from thalweg.errors import UsageError, explain
 from thalweg.placement.greedy import Strategy
 from thalweg.placement.values import Machine
@@ -26,6 +28,7 @@ from thalweg.routing.load_aware import OsgSettings
 from thalweg.runtimes.simulator.arrivals import Arrivals
 from thalweg.runtimes.simulator.cluster import Cluster
 from thalweg.runtimes.simulator.fifo import Floats, Ints
+from thalweg.runtimes.simulator.holding import Held, Sent
 from thalweg.runtimes.simulator.links import Links
 from thalweg.runtimes.simulator.outcome import Applied, Degrees, Outcome, Recorder
 from thalweg.runtimes.simulator.roots import Judged, Roots
@@ -73,8 +76,23 @@ class Simulator:
     bursty: bool = False
     seed: int = 0
     strategy: Strategy = "resource"
+    #: Tasks that all stages may have together, or "units" for one on each core of the machines;
+    #: None for as many as there are places for, where several stages may share a core.
+    slots: int | Literal["units"] | None = None
+    #: Whether what tasks were seen to use takes the place of what they reserve, for policies and
+    #: for placing. The published experiments go by what is declared.
+    learns: bool = False
+    #: When tasks get other units though no degree changes; those that move rest for a pause.
+    assigning: Triggers = field(default_factory=Triggers)
     #: A look every 128 tuples: at tens of tuples per second, 1024 would take minutes.
     osg: OsgSettings = field(default_factory=lambda: OsgSettings(every=128))
+
+    @property
+    def tasks(self) -> int | None:
+        """Tasks that all stages may have together; None for no limit."""
+        if self.slots == "units":
+            return sum(machine.cores for machine in self.machines)
+        return self.slots
 
     def run(
         self,
@@ -99,19 +117,12 @@ def nodes_of(topology: Staged) -> list[Node]:
             tuple(Stream(reads.sender, stage.name) for reads in stage.reads),
             most=stage.most,
             reserved=stage.need.cpu,
+            priority=stage.priority,
+            window=stage.window,
         )
         for stage in topology
     ]
     return [Node(topology.source), *stages]
-
-
-@dataclass(frozen=True, eq=False)
-class Sent:
-    """Tuples that end somewhere: when, of which tuple of the source, and their values."""
-
-    times: Floats
-    roots: Ints
-    values: Ints
 
 
 class _Running:
@@ -130,6 +141,7 @@ class _Running:
             for stage in topology
         }
         self._cluster = Cluster(settings, topology, self._stations)
+        self._held = {stage.name: Held(stage.window) for stage in topology if stage.window}
         names = [topology.source, *self._stations]
         #: Who reads whom: (number of the stream, station, what it reads).
         streams = [(name, *reader) for name in names for reader in topology.readers(name)]
@@ -145,8 +157,13 @@ class _Running:
         self._links = Links(settings.machines, len(streams), settings.latency)
         self._split = AtRandom() if settings.bursty else InTurns()
         nodes = nodes_of(topology)
-        monitor = Monitor(nodes, policy.timing, machines=len(settings.machines))
-        self._loop = Loop(monitor, (Replicate(policy), Assign(self._place)))
+        # The source is on no machine, and counts as a task.
+        slots = None if settings.tasks is None else settings.tasks + 1
+        monitor = Monitor(nodes, policy.timing, slots=slots, machines=len(settings.machines))
+        first: list[Step] = [Learn()] if settings.learns else []
+        triggers = settings.assigning
+        assign = Assign(self._place, self._cluster.move, triggers)
+        self._loop = Loop(monitor, (*first, Replicate(policy, triggers.link), Share(), assign))
         self._now = 0.0
         self._replays = Judged(np.empty(0), _NOBODY, _NOBODY, 0, 0)
         #: Tuples of this period: sent by stage and stream, and born at the source.
@@ -160,8 +177,8 @@ class _Running:
             shares = self._cluster.shares()
             for name, station in self._stations.items():
                 took.append(self._serve(station, now, shares[name]))
-            samples = self._look(now, took)
             self._links.next_period(now, self._period)
+            samples = self._look(now, took)
             self._now = now
             self._loop.turn(now, samples, self)
         links = dict(zip(self._streams, self._links.use.tolist(), strict=True))
@@ -191,7 +208,10 @@ class _Running:
         rows = served.rows
         order = np.argsort(served.ends, kind="stable")
         sent = Sent(served.ends[order], rows.roots[order], rows.values[order])
-        return self._send(station.stage.name, station.machines[rows.tasks[order]], sent)
+        machines = station.machines[rows.tasks[order]]
+        if station.stage.window:
+            sent, machines = self._held[station.stage.name].released(sent, machines, end)
+        return self._send(station.stage.name, machines, sent)
 
     def _send(self, name: str, machines: Ints | None, rows: Sent) -> Floats:
         """Send what ended to all who read its stage; the source is on no machine.
@@ -233,7 +253,13 @@ class _Running:
             *self._cluster.samples(now, self._period, self._emitted, self._record),
         ]
         self._record.moment(now, born, took, self._in_force())
-        return samples
+        return [replace(each, links=self._filled(each.component)) for each in samples]
+
+    def _filled(self, name: str) -> dict[str, float]:
+        """Say how full the links of a stage's streams are; nothing where none is narrow."""
+        use = self._links.now.tolist()
+        filled = {station.stage.name: use[number] for number, station, _ in self._readers[name]}
+        return {reader: part for reader, part in filled.items() if part}
 
     def _in_force(self) -> Degrees:
         stations = self._stations.values()
@@ -241,7 +267,7 @@ class _Running:
             {name: station.degree for name, station in self._stations.items()},
             sum(station.degree * station.stage.need.cpu for station in stations),
             self._cluster.busy_machines,
-            sum(station.pending for station in stations),
+            {name: station.pending for name, station in self._stations.items()},
         )
 
     @property
@@ -266,8 +292,18 @@ class _Running:
                 station = self._stations[made.component]
                 settings = self._settings
                 station.rescale(made.degree, self._now, settings.pause, settings.spread)
+        for each in plan.of(Moved):
+            self._move(each)
         self._cluster.assign()
         return plan
+
+    def _move(self, made: Moved) -> None:
+        """Give tasks other units; those of them that move rest."""
+        self._record.moves.append((self._now, made))
+        self._cluster.moved(made.units)
+        for component in made.components:
+            tasks = [task.index for task in made.units if task.component == component]
+            self._stations[component].rest(tasks, self._now + self._settings.pause)
 
     def _place(self, degrees: Mapping[str, int]) -> tuple[Mapping[str, int], Mapping[str, str]]:
         """Find units for the tasks of all stages."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -98,7 +98,7 @@ class Station:
 
     def _seconds(self, rows: Rows, shares: Floats) -> Floats:
         """Give what tuples take: longer where others leave less of the core than a task burns."""
-        stretch = np.maximum(1.0, self.stage.need.cpu / shares)
+        stretch = np.maximum(1.0, self.stage.used.cpu / shares)
         return self._costs[rows.values] * stretch[rows.tasks]
 
     def _admitted(self, rows: Rows, shares: Floats, limit: int | None) -> tuple[Rows, Rows]:
@@ -157,6 +157,11 @@ class Station:
         self._free = np.maximum(np.pad(self._free, (0, max(fresh, 0)))[:degree], now + pause)
         self.degree = degree
 
+    def rest(self, tasks: Collection[int], until: float) -> None:
+        """Let tasks begin with nothing before a time, since they move."""
+        moving = list(tasks)
+        self._free[moving] = np.maximum(self._free[moving], until)
+
     def sample(
         self, time: float, emitted: Mapping[str, int], loads: tuple[TaskLoad, ...]
     ) -> Sample:
@@ -182,10 +187,10 @@ class Station:
 
     def measure(self, period: float) -> Floats:
         """Give the CPU that each task used in the period; and note what it asks for from now on."""
-        burns = self.stage.need.cpu / period
+        burns = self.stage.used.cpu / period
         used = self._work(self._served.rows) * burns
         waiting = self._work(self._queue) * burns
-        self.demand = np.minimum(used + waiting, self.stage.need.cpu)
+        self.demand = np.minimum(used + waiting, self.stage.used.cpu)
         return np.minimum(used, 1.0)
 
     def _work(self, rows: Rows) -> Floats:

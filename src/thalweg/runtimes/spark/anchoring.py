@@ -95,11 +95,11 @@ class Anchoring:
         if (before ^ self._leaving) & {executor.host for executor in self.executors}:
             self.close()
 
-    def close(self) -> None:
-        """Let go of the anchor."""
+    def close(self, wait: bool = False) -> None:
+        """Let go of the anchor; with ``wait`` until all executors have."""
         if self._anchor is not None:
             with contextlib.suppress(Py4JError):  # the session may be gone
-                self._anchor.drop()
+                self._anchor.drop(wait)
         self._anchor, self._there, self.executors = None, None, ()
 
     def _looked_after(self, places: int) -> Anchor | None:

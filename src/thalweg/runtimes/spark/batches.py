@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from thalweg.errors import SchemaError, ThalwegError, explain
+from thalweg.eventtime import ALWAYS, NEVER, SECOND
 from thalweg.runtimes.failpoints import hit
 from thalweg.runtimes.marks import marks_of
 from thalweg.runtimes.spark.anchoring import Anchoring
@@ -33,12 +34,15 @@ from thalweg.runtimes.spark.limits import Retries
 from thalweg.runtimes.spark.moving import move_order
 from thalweg.runtimes.spark.notes import Commit, Note, decode_commit
 from thalweg.runtimes.spark.program import Facts, Program, Shipped, spare_collections
+from thalweg.runtimes.spark.side_tables import SideTables
 from thalweg.runtimes.spark.stage import StageWork
 from thalweg.runtimes.spark.tabled import Tabled
+from thalweg.runtimes.spark.ticking import next_due
 from thalweg.runtimes.spark.watching import watched
 from thalweg.statelog.manifests import ENDED, ComponentMark, Manifest, Manifests
 from thalweg.statelog.runs import RunRef
 from thalweg.topology import Topology
+from thalweg.watermarks import BatchTimes, Came
 
 
 class GivenUp(ThalwegError):
@@ -53,6 +57,8 @@ class Done:
     notes: list[Note]
     seconds: float
     attempts: int
+    #: Seconds of these until Spark had finished its job.
+    job: float = 0.0
 
 
 @dataclass
@@ -77,6 +83,10 @@ class Batches:
     tabled: Tabled | None = None
     #: The share of the tuples on which keys are counted together.
     sampling: float = 0.0
+    #: Hashes of frequent keys whose names people would like to know.
+    unnamed: frozenset[int] = frozenset()
+    #: Gives the versions of the tables that streams are joined with.
+    side_tables: SideTables | None = None
     #: Runs that replace others from the next commit on, by place (see compaction).
     adopt: Callable[[list[list[RunRef]]], list[list[RunRef]]] = field(default=lambda runs: runs)
 
@@ -85,6 +95,7 @@ class Batches:
         begin = time.perf_counter()
         facts = self._facts(taken)
         commits, attempts = self._try(facts, taken)
+        job = time.perf_counter() - begin
         notes = [note for commit in commits for note in commit.notes]
         failures = [note for note in notes if note.failure is not None]
         for note in sorted(failures, key=lambda note: note.stage):  # the first is the cause
@@ -96,7 +107,7 @@ class Batches:
         hit("after manifest")
         self.manifest = manifest
         self.tabled = self.tabled and self.tabled.committed(manifest.tables)
-        return Done(manifest, notes, time.perf_counter() - begin, attempts)
+        return Done(manifest, notes, time.perf_counter() - begin, attempts, job)
 
     def skip(self, taken: BatchInput, reason: str) -> Manifest:
         """Commit that an input was set aside: the state stays, the input counts as read."""
@@ -108,10 +119,8 @@ class Batches:
 
     def _facts(self, taken: BatchInput) -> Facts:
         last = self.manifest
-        return Facts(
-            version=last.version + 1,
-            clock=taken.clock,
-            seed=last.seed,
+        return replace(
+            self._timely(taken.clock, taken.silent),
             ticks=taken.ticks,
             end=taken.end,
             tracked=taken.tracked,
@@ -120,6 +129,33 @@ class Batches:
             frame=taken.frame,
             tabled=self.tabled and self.tabled.next(),
             sampling=self.sampling,
+            unnamed=self.unnamed,
+            side_tables={} if self.side_tables is None else self.side_tables.at(taken.clock),
+        )
+
+    def has_due(self, clock: float, silent: frozenset[str]) -> bool:
+        """Say whether there is something to do without input: time goes on, or a timer is due."""
+        facts = self._timely(clock, silent)
+        goes_on = any(now > before for before, now in facts.times.values())
+        return goes_on or any(map(facts.is_due, facts.due))
+
+    @property
+    def next_timer(self) -> float:
+        """When the next timer may be due by the clock."""
+        due = self._timely(0.0, frozenset()).due
+        return min((clock for _, clock in due.values()), default=ALWAYS) / SECOND
+
+    def _timely(self, clock: float, silent: frozenset[str]) -> Facts:
+        """Give what a batch at a time is, as far as it is about time."""
+        last, topology = self.manifest, self.program.plan.topology
+        following = BatchTimes(topology).next(Came(last.newest, last.ended, silent), last.told)
+        names = {component.name for component in topology}
+        return Facts(
+            version=last.version + 1,
+            clock=clock,
+            seed=last.seed,
+            times={name: (last.told.get(name, NEVER), now) for name, now in following.items()},
+            due={name: due for name, due in last.due.items() if name in names},
         )
 
     def _try(self, facts: Facts, taken: BatchInput) -> tuple[list[Commit], int]:
@@ -172,6 +208,7 @@ class Batches:
         tabled = facts.tabled if commits else self.tabled
         tables = None if tabled is None else tabled.ref
         moved = hosts != last.hosts or tables != last.tables
+        gone = {name: due for name, due in last.due.items() if name not in facts.due}
         runs = self.adopt([list(refs) for refs in last.runs])
         for commit in commits:
             if commit.run is not None:
@@ -191,6 +228,10 @@ class Batches:
             topology=_marks(last, plan.topology),
             notes={ENDED: True} if facts.end else {},
             types=_types(last.types, notes),
+            newest=_newest(last.newest, notes),
+            ended=sorted((set(last.ended) - taken.tasks) | taken.ended),
+            told={name: now for name, (_, now) in facts.times.items()} if commits else last.told,
+            due={**gone, **next_due(facts, notes)} if commits else last.due,
             staged=[ref for note in notes for ref in note.staged],
         )
 
@@ -225,6 +266,14 @@ def _types(known: Mapping[str, str], notes: list[Note]) -> dict[str, str]:
             # Fields may have changed since: only what is still there counts.
             found[name] = [*(s for s in before if s.names == learnt.names), learnt]
     return {name: _unified(name, schemas) for name, schemas in found.items()}
+
+
+def _newest(known: Mapping[str, int], notes: list[Note]) -> dict[str, int]:
+    found = dict(known)
+    for note in notes:
+        for name, time_ in note.newest.items():
+            found[name] = max(found.get(name, time_), time_)
+    return found
 
 
 def _schema(data: bytes) -> pa.Schema:

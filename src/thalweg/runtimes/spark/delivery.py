@@ -11,15 +11,24 @@ from thalweg.blocks import Block
 from thalweg.config import DeadLetter
 from thalweg.metrics import Counter
 from thalweg.ordering import Arrival
+from thalweg.runtimes.anchored_tasks import AnchoredTask
 from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.refusals import DeadLetters
 from thalweg.runtimes.spark.arrivals import in_any_order, in_order
 from thalweg.runtimes.spark.planning import Plan
-from thalweg.runtimes.spark.staging import BLOCKS, LETTERS, StagedBatch, StagingSink, read_staged
+from thalweg.runtimes.spark.staging import (
+    BLOCKS,
+    LETTERS,
+    BatchSink,
+    StagedBatch,
+    StagingSink,
+    read_staged,
+)
 from thalweg.runtimes.spark.wire import unpack_block
+from thalweg.runtimes.spark.work_tasks import Kept
 from thalweg.runtimes.tasks import BoltTask
-from thalweg.statelog.delivered import read_mark, read_number
+from thalweg.statelog.delivered import GIVEN, read_mark, read_number
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import LOG, Manifest, Manifests, StagedRef
 from thalweg.topology import Component
@@ -28,14 +37,25 @@ from thalweg.topology import Component
 class Delivery:
     """Runs the sinks beside the driver, and fills the files of dead letters."""
 
-    def __init__(self, plan: Plan, maker: TaskMaker, location: Location, session: Any) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        maker: TaskMaker,
+        location: Location,
+        session: Any,
+        lasting: bool = True,
+    ) -> None:
         self._plan, self._location, self._session = plan, location, session
+        #: Whether the state stays after the run.
+        self._lasting = lasting
         self.counters: dict[str, Counter] = {}
         self._tasks: dict[str, AnyBoltTask] = {}
         self._opened: list[AnyBoltTask] = []
         self._replay = Replay(location)
         for name in plan.beside_driver:
             component = plan.topology.component(name)
+            if isinstance(component.body, BatchSink):
+                component = replace(component, body=component.body.for_batches())
             self.counters[name] = counter = Counter(name, 1)
             (self._tasks[name],) = maker.bolts(component, counter)
 
@@ -66,8 +86,17 @@ class Delivery:
             return failed
         for name, task in self._tasks.items():
             refs = _of(manifest, BLOCKS, name)
+            kept = Kept()
+            if isinstance(task, BoltTask):
+                task.settle = kept.settle
             for index, block in self._arrivals(self._plan.topology.component(name), refs):
-                failed |= self._process(name, task, index, block, tracked)
+                self._process(name, task, index, block, kept if tracked else None)
+            if refs and isinstance(task, AnchoredTask):
+                task.pause()
+                task.settle_late()
+            failed |= kept.open | kept.failed if tracked else set()
+            if refs and isinstance(task.body, BatchSink):
+                task.call(task.body.end_batch, self._batch(manifest), refs)
         self._commit_at_places(manifest)
         self._write_letters(manifest)
         return failed
@@ -76,8 +105,10 @@ class Delivery:
         for component in self._plan.topology:
             refs = [ref for ref in manifest.staged if ref.component == component.name]
             if refs and isinstance(component.body, StagingSink):
-                batch = StagedBatch(self._location, manifest.version, 0)
-                component.body.commit_batch(self._session, batch, refs)
+                component.body.commit_batch(self._session, self._batch(manifest), refs)
+
+    def _batch(self, manifest: Manifest) -> StagedBatch:
+        return StagedBatch(self._location, manifest.version, 0, self._lasting)
 
     def tick(self, names: Iterable[str]) -> None:
         """Let time pass at these sinks."""
@@ -100,16 +131,18 @@ class Delivery:
         return in_order(arrivals) if in_turn and arrivals else in_any_order(arrivals)
 
     def _process(
-        self, name: str, task: AnyBoltTask, index: int, block: Block, tracked: bool
-    ) -> set[int]:
+        self, name: str, task: AnyBoltTask, index: int, block: Block, kept: Kept | None
+    ) -> None:
         input_ = self._plan.topology.component(name).inputs[index]
         task.bind(origin=block.origin, key=input_.key)
-        if tracked and isinstance(task, BoltTask) and not task.body.auto_ack:
+        if kept is not None and isinstance(task, BoltTask) and not task.body.auto_ack:
             block = replace(block, roots=[(serial,) for serial in block.serials.tolist()])
         self.counters[name].per_task[0] += len(block)
         task.process(block, False)
-        rows = sorted(task.failed_rows | task.kept_rows) if tracked else []
-        return set(block.serials[rows].tolist())
+        if kept is not None:
+            kept.open.update(block.serials[sorted(task.kept_rows)].tolist())
+            kept.failed.update(block.serials[sorted(task.failed_rows)].tolist())
+        task.settle_late()
 
     def _write_letters(self, manifest: Manifest) -> None:
         for component in self._plan.topology:
@@ -119,14 +152,11 @@ class Delivery:
                 append_letters(policy.path, self._location, refs)
 
 
-_GIVEN = "given"
-
-
 class Replay:
     """Entries of the log whose output the sinks have had, though a run has fallen back since."""
 
     def __init__(self, location: Location) -> None:
-        self._given = read_number(location, _GIVEN)
+        self._given = read_number(location, GIVEN)
         self._entry = 0
         if self._given:
             manifests = Manifests(location)
@@ -144,8 +174,8 @@ class Replay:
     @staticmethod
     def begin(location: Location, last: Manifest) -> None:
         """Note that sinks have had everything up to a version that is about to be given up."""
-        given = max(read_number(location, _GIVEN), last.inputs.get(LOG, 0))
-        location.write(_GIVEN, str(given).encode())
+        given = max(read_number(location, GIVEN), last.inputs.get(LOG, 0))
+        location.write(GIVEN, str(given).encode())
 
 
 def append_letters(path: Path, location: Location, refs: Iterable[StagedRef]) -> None:

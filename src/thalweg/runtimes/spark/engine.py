@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from thalweg.control.rerouting import Cost, Rerouting, Tables
@@ -27,12 +30,16 @@ from thalweg.runtimes.spark.planning import Plan, make_plan
 from thalweg.runtimes.spark.pools import use_pool
 from thalweg.runtimes.spark.program import Program, Shipped, digest, for_workers
 from thalweg.runtimes.spark.settings import SparkSettings
+from thalweg.runtimes.spark.side_tables import SideTables
 from thalweg.runtimes.spark.starting import begin_with, spread
 from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest, Manifests
 from thalweg.statelog.tables import load_tables, save_tables
 from thalweg.topology import Topology
+
+#: Seconds that the end of a run waits for executors.
+_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ class Engine:
             notice=self._notice,
             anchoring=self.anchoring,
             adopt=self.housekeeping.adopt,
+            side_tables=SideTables(self._context, self.topology, self._notice),
         )
         self._use(tabled)
         if self._settings.table is not None:
@@ -229,8 +237,16 @@ class Engine:
     def close(self) -> None:
         """Wait for what goes on beside the batches, and let go of everything."""
         self.housekeeping.close()
-        self.anchoring.close()
-        self._sent.destroy()
+        # Executors are asked to let go too, and Spark complains of answers that come when its
+        # session was stopped. One that cannot be reached does not answer at all.
+        going = threading.Thread(target=self._let_go, name="thalweg-letting-go", daemon=True)
+        going.start()
+        going.join(_PATIENCE)
+
+    def _let_go(self) -> None:
+        self.anchoring.close(wait=True)
+        with contextlib.suppress(Py4JError):  # the session may be gone
+            self._sent.destroy(blocking=True)
 
     def _plan(self, places: int) -> Plan:
         return make_plan(self.topology, places, self._settings.fuse, self._settings.shorten)

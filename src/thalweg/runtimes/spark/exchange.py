@@ -186,9 +186,9 @@ class Anchor:
     hosts: tuple[str, ...]
     pairs: Any
 
-    def drop(self) -> None:
-        """Let go of it, without waiting."""
-        self.pairs.unpersist(False)
+    def drop(self, wait: bool = False) -> None:
+        """Let go of it; executors answer when they have."""
+        self.pairs.unpersist(wait)
 
 
 def make_anchor(context: SparkContext, hosts: tuple[str, ...]) -> Anchor:
@@ -305,9 +305,9 @@ _ENOUGH = 1000
 def host_of_failure(context: SparkContext) -> str | None:
     """Name the host of a failed task of the last job: errors of Python do not say where."""
     tracker, spark = context.statusTracker(), context._jsc.sc()
-    job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(None), default=-1))
     with contextlib.suppress(Py4JError):
-        spark.listenerBus().waitUntilEmpty()
+        spark.listenerBus().waitUntilEmpty()  # before that the last job may be an earlier one
+        job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(None), default=-1))
         for stage in job.stageIds if job else ():
             tasks = spark.statusStore().taskList(stage, 0, _ENOUGH)
             for task in map(tasks.apply, range(tasks.size())):

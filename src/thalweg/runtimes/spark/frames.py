@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -12,9 +14,10 @@ from thalweg.connectors.frames import SparkSource
 from thalweg.errors import ThalwegError, TopologyError, UsageError, explain, shorten
 from thalweg.runtimes.spark.exchange import newest_number
 from thalweg.runtimes.spark.inputs import BatchInput, from_frame
+from thalweg.runtimes.spark.kafka_frames import Connected, lost, position_of
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
 from thalweg.runtimes.spark.starting import parted
-from thalweg.topology import Component, Topology
+from thalweg.topology import Component, Topology, task_names
 
 
 class StoppedEarly(ThalwegError):
@@ -30,13 +33,17 @@ class Frames:
         settings: SparkSettings,
         take: Callable[[BatchInput], None],
         committed: Mapping[str, int],
+        tell: Callable[[str], None],
     ) -> None:
         self._components = [c for c in topology if isinstance(c.body, SparkSource)]
         self._settings = settings
         self._take = take
         #: The last batch of each source that the state has, where it has one.
         self._committed = committed
+        self._tell = tell
         self._queries: list[Any] = []
+        #: Topics that Spark reads, and the queries that do it.
+        self._topics: list[tuple[Connected, Any]] = []
         self._error: BaseException | None = None
         self._stopping = threading.Event()
 
@@ -44,6 +51,9 @@ class Frames:
         """Run static DataFrames at once, and let streaming ones begin."""
         for component in self._components:
             assert isinstance(component.body, SparkSource)  # noqa: S101 (chosen above)
+            if isinstance(component.body, Connected):
+                self._follow(session, component, component.body)
+                continue
             frame = component.body.frame(session)
             frame = _with_fields(frame, component)
             if frame.isStreaming:
@@ -51,7 +61,20 @@ class Frames:
                 self._check_together(session, component)
                 self._queries.append(self._stream(frame, component))
             else:
-                self._take(from_frame(frame, component.name, 0, self._settings.clock.now()))
+                taken = from_frame(frame, component, 0, self._settings.clock.now())
+                self._take(replace(taken, ended=taken.tasks))
+
+    def _follow(self, session: Any, component: Component, topics: Connected) -> None:
+        """Let Spark's connector read topics."""
+        self._check_durable(component)
+        self._check_together(session, component)
+        done = self._committed.get(component.name)
+        known = None if done is None else position_of(session, self._folder(component), done)
+        self._topics.append((topics, None))
+        topics.open(self._settings.clock.now, self._tell, known)
+        query = self._stream(topics.frame(session).select(*topics.decoder.names), component)
+        self._queries.append(query)
+        self._topics[-1] = topics, query
 
     def _check_durable(self, component: Component) -> None:
         """Refuse to keep offsets without state, or state without offsets: they would part."""
@@ -87,7 +110,7 @@ class Frames:
                 # Spark would count the batch as done if this returned.
                 raise StoppedEarly(component.name)
             try:
-                taken = from_frame(batch, component.name, number, self._settings.clock.now())
+                taken = from_frame(batch, component, number, self._settings.clock.now())
                 self._take(taken)
             except BaseException as error:
                 self._error = error
@@ -96,7 +119,8 @@ class Frames:
         writer = frame.writeStream.foreachBatch(run).queryName(component.name)
         if self._settings.checkpoint:
             writer = writer.option("checkpointLocation", self._folder(component))
-        if self._settings.trigger == AVAILABLE_NOW:
+        assert isinstance(component.body, SparkSource)  # noqa: S101 (all of them are)
+        if self._settings.trigger == AVAILABLE_NOW or component.body.bounded:
             writer = writer.trigger(availableNow=True)
         elif self._settings.trigger:
             writer = writer.trigger(processingTime=self._settings.trigger)
@@ -104,25 +128,34 @@ class Frames:
 
     @property
     def streaming(self) -> bool:
-        """Whether there are streaming DataFrames."""
-        return bool(self._queries)
+        """Whether there are streaming DataFrames without an end of their own."""
+        return len(self._queries) > sum(topics.bounded for topics, _ in self._topics)
 
     @property
     def ended(self) -> bool:
         """Whether no query runs any more."""
         return not any(query.isActive for query in self._queries)
 
+    @property
+    def over(self) -> frozenset[str]:
+        """The tasks of streaming sources whose queries have ended."""
+        done = {query.name for query in self._queries if not query.isActive}
+        over = (component for component in self._components if component.name in done)
+        return frozenset(name for component in over for name in task_names(component))
+
     def check(self) -> None:
         """Raise what a query has met."""
+        for topics, query in self._topics:
+            topics.keep(query)
         if self._stopping.is_set() and self._error is None:
             return
         if self._error is not None:
-            raise self._error
+            raise lost(self._error) or self._error
         for query in self._queries:
             problem = None if query.isActive else query.exception()
             if problem is not None:
                 text = explain(f"source {query.name!r}", got=str(problem).splitlines()[0])
-                raise UsageError(text) from problem
+                raise lost(problem) or UsageError(text) from problem
 
     def stop(self) -> None:
         """Let the queries finish the batch at hand and end."""
@@ -134,13 +167,19 @@ class Frames:
         """Stop what still runs; give what was raised."""
         self._stopping.set()
         errors: list[Exception] = []
-        for query in self._queries:
+        ends = [query.stop for query in self._queries]
+        ends += [partial(topics.close, query) for topics, query in self._topics]
+        for end in ends:
             try:
-                query.stop()
+                end()
             except Exception as error:
                 errors.append(error)
-        self._take = _closed  # Spark keeps the callback, which must not keep the whole run
+        # Spark keeps the callback, which must not keep the whole run.
+        self._take, self._tell, self._error = _closed, _unheard, None
         return errors
+
+
+def _unheard(_text: str) -> None: ...
 
 
 def _closed(_taken: BatchInput) -> None:

@@ -16,6 +16,7 @@ from thalweg.runtimes.spark.exchange import Lane, arrow_batches, descriptors
 from thalweg.runtimes.spark.program import Frame
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import LOG
+from thalweg.topology import Component, task_name, task_names
 
 # A slice of a segment has at least this many rows, so that small entries stay whole.
 SLICE_ROWS = 8192
@@ -43,6 +44,11 @@ class BatchInput:
     tracked: bool = False
     ticks: frozenset[str] = frozenset()
     end: bool = False
+    #: Names of tasks of sources: those that have something in it, those that have ended with it,
+    #: and those that have had nothing for too long.
+    tasks: frozenset[str] = frozenset()
+    ended: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
     #: Keeps the input in a folder of a location; None when there is nothing to keep.
     save: Callable[[Location, str], None] | None = None
     #: Serial numbers of its tuples, where it is known.
@@ -62,6 +68,8 @@ def from_entry(
         clock=entry.clock,
         lane=(lambda: descriptors(context, payloads, places)) if payloads else None,
         inputs={LOG: entry.number},
+        tasks=frozenset(task_name(part.component, part.task) for part in entry.segments),
+        ended=frozenset(entry.finished),
         tracked=any(segment.tracked for segment in entry.segments),
         save=partial(_save_entry, entry),
         serials=range(entry.next_serial - entry.rows, entry.next_serial),
@@ -80,14 +88,16 @@ def _slices(entry: Entry, segment: Segment, places: int, least: int) -> list[Ent
     ]
 
 
-def from_frame(frame: DataFrame, component: str, number: int, clock: float) -> BatchInput:
+def from_frame(frame: DataFrame, source: Component, number: int, clock: float) -> BatchInput:
     """Take in a DataFrame as the given batch of its source."""
-    schema = to_arrow_schema(frame.schema)
+    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema = to_arrow_schema(frame.schema, timezone=zone)
     return BatchInput(
         clock=clock,
         lane=lambda: arrow_batches(frame),
-        frame=Frame(component, schema.serialize().to_pybytes()),
-        inputs={component: number},
+        frame=Frame(source.name, schema.serialize().to_pybytes()),
+        inputs={source.name: number},
+        tasks=frozenset(task_names(source)),
         save=partial(_save_frame, frame),
     )
 

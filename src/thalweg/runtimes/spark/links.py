@@ -102,5 +102,9 @@ class Behind:
         """Give the hashes of some rows."""
         if self.hash is not None:
             return self.hash.repeat(len(chosen))
+        return hash_columns(self.keys(chosen))
+
+    def keys(self, chosen: Rows) -> list[pa.Array]:
+        """Give the columns of the key of some rows; those of a partition have none."""
         rows = pa.array(chosen if self.rows is None else self.rows[chosen])
-        return hash_columns([column.take(rows) for column in self.columns])
+        return [column.take(rows) for column in self.columns]

@@ -8,6 +8,7 @@ import msgspec
 
 from thalweg import errors
 from thalweg.errors import ComponentError, ThalwegError
+from thalweg.events import ChildSaid, Noticed, RecordRefused, TupleRefused
 from thalweg.statelog.manifests import StagedRef
 from thalweg.statelog.objects import CorruptRun
 from thalweg.statelog.runs import RunRef
@@ -19,12 +20,35 @@ MAX_TRACE = 20_000
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True):
-    """A tuple that an error policy set aside."""
+    """A tuple or record that an error policy set aside."""
 
     component: str
     task: int
     tuple_text: str
     reason: str
+    #: Whether it was no tuple yet: a source could not read it.
+    unread: bool = False
+
+    def event(self) -> TupleRefused | RecordRefused:
+        """Make the event again."""
+        if self.unread:
+            return RecordRefused(self.component, self.tuple_text, self.reason)
+        return TupleRefused(self.component, self.task, self.tuple_text, self.reason)
+
+
+class ChildWords(msgspec.Struct, frozen=True, array_like=True):
+    """What a component in a child process has said; without a component, a notice."""
+
+    component: str
+    task: int
+    level: int
+    text: str
+
+    def event(self) -> ChildSaid | Noticed:
+        """Make the event again."""
+        if not self.component:
+            return Noticed(self.text)
+        return ChildSaid(self.component, self.task, self.level, self.text)
 
 
 class RaisedElsewhere(ThalwegError):
@@ -89,6 +113,8 @@ class Counts(msgspec.Struct, array_like=True):
     changed_bytes: int = 0
     #: Tuples sent, by stream.
     sent: dict[str, int] = {}
+    #: Tuples that came too late.
+    late: int = 0
 
     def send(self, stream: str, tuples: int) -> None:
         """Count tuples that were sent."""
@@ -120,6 +146,13 @@ class Note(msgspec.Struct, array_like=True):
     #: Keys whose state it sent to another place, and the bytes of that.
     moved_keys: int = 0
     moved_bytes: int = 0
+    said: list[ChildWords] = []
+    #: Newest event time of each task of a source, by its name.
+    newest: dict[str, int] = {}
+    #: Names of keys that were asked for, by hash.
+    names: dict[int, str] = {}
+    #: Earliest times, of events and of the clock, of the timers of components that are known.
+    due: dict[str, tuple[int, int]] = {}
 
 
 class Commit(msgspec.Struct, array_like=True):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from thalweg.blocks import Block
 from thalweg.hashing import hash_columns
-from thalweg.runtimes.pairing import PairSample
+from thalweg.runtimes.pairing import Naming, PairSample
 from thalweg.runtimes.spark.links import Behind, Links, ends_at
 from thalweg.runtimes.spark.planning import Edge
 
@@ -16,9 +16,12 @@ from thalweg.runtimes.spark.planning import Edge
 class Pairing:
     """Looks at the blocks of a stage on their way to their readers."""
 
-    def __init__(self, links: Links, rate: float, seed: str) -> None:
+    def __init__(
+        self, links: Links, rate: float, seed: str, unnamed: frozenset[int] = frozenset()
+    ) -> None:
         self.links = links
         self._sample = PairSample(rate, seed)
+        self.naming = Naming(unnamed)
 
     @property
     def seconds(self) -> float:
@@ -37,12 +40,15 @@ class Pairing:
         if not len(rows) or not ends or not (behind or beside):
             return
         taken = pa.array(rows)
-        hashes = {
-            edge.reader: hash_columns([block.batch.column(n).take(taken) for n in edge.input.key])
-            for edge in ends
-        }
+        hashes = {}
+        for edge in ends:
+            keys = [block.batch.column(name).take(taken) for name in edge.input.key]
+            hashes[edge.reader] = hash_columns(keys)
+            self.naming.look(hashes[edge.reader], keys)
         if behind is not None:
             left = behind.hashes(rows)
+            if behind.hash is None and self.naming.seeks:
+                self.naming.look(left, behind.keys(rows))
             for reader, right in hashes.items():
                 self._sample.add(behind.component, reader, left, right)
         for one, other in beside:

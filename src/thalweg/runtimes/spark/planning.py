@@ -12,7 +12,7 @@ from functools import cached_property
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import BlockBolt, Kind
-from thalweg.errors import StateError, UsageError, explain
+from thalweg.errors import StateError, TopologyError, UsageError, explain
 from thalweg.groupings import Fields as FieldsGrouping
 from thalweg.groupings import (
     Global,
@@ -24,6 +24,7 @@ from thalweg.groupings import (
     describe,
 )
 from thalweg.ordering import ordered
+from thalweg.runtimes.outside import check_outside
 from thalweg.topology import Component, Input, Topology
 
 #: Readers of one stream that may share a tuple: one bit each.
@@ -128,6 +129,8 @@ def make_plan(topology: Topology, places: int, fuse: bool = True, shorten: bool 
     topology = with_degrees(topology, places)
     in_order = ordered(topology)
     for component in topology:
+        check_outside(component)
+        check_gathering(component)
         if component.degree > places and state_name(component, 0) == component.name:
             check_movable(component)  # its tasks share a place, and tell their keys by hash
     driver = tuple(c.name for c in topology if _is_beside_driver(c))
@@ -216,7 +219,7 @@ def runs_anywhere(component: Component) -> bool:
     body = type(component.body)
     return (
         component.kind is Kind.STATELESS
-        and component.options.tick is None
+        and component.tick is None
         and all(isinstance(input_.grouping, _ANYWHERE) for input_ in component.inputs)
         and not _overrides(body, "process_end")
     )
@@ -247,6 +250,19 @@ def _how(reader: Component, driver: tuple[str, ...]) -> str:
     if reader.name in driver:
         return "driver"
     return "here" if runs_anywhere(reader) else "exchange"
+
+
+def check_gathering(component: Component) -> None:
+    """Refuse bolts that gather tuples until a tick: tasks, and what they know, go with batches."""
+    if component.needed_tick and getattr(component.body, "gathers", False):
+        raise TopologyError(
+            explain(
+                f"component {component.name!r}, which does something at ticks",
+                expected="that it keeps nothing from one batch of Spark's to the next",
+                got="process_tick, and attributes that are gone with a batch",
+                hint="run it on local; or say thalweg.stateless: true if it keeps nothing",
+            )
+        )
 
 
 def check_movable(component: Component) -> None:

@@ -14,12 +14,15 @@ from typing import Any
 from pyspark import Broadcast
 
 from thalweg.components import BlockBolt, BlockSpout
+from thalweg.connectors.frames import Decoder, SparkSource
+from thalweg.eventtime import ALWAYS, NEVER, SECOND
 from thalweg.hashing import KEY_GROUPS
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.shipping import unpack
 from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.links import Links
 from thalweg.runtimes.spark.planning import Plan
+from thalweg.runtimes.spark.side_tables import SentTable
 from thalweg.runtimes.spark.tabled import Tabled
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import ComponentMark
@@ -81,13 +84,19 @@ class BesideDriver(BlockBolt):
 class AtDriver(BlockSpout):
     """Stands for a spout, which is asked beside the driver, on its way to workers."""
 
+    def __init__(self, decoder: Decoder | None = None) -> None:
+        #: What makes fields of the columns of a DataFrame.
+        self.decoder = decoder
+
 
 def for_workers(plan: Plan) -> Plan:
     """Leave out what workers never call, and what may not be fit to travel: locks, generators."""
 
     def fit(component: Component) -> Component:
         if component.is_spout:
-            return replace(component, body=AtDriver())
+            body = component.body
+            decoder = body.decoder if isinstance(body, SparkSource) else None
+            return replace(component, body=AtDriver(decoder))
         beside = component.name in plan.beside_driver
         return replace(component, body=BesideDriver()) if beside else component
 
@@ -127,6 +136,20 @@ class Facts:
     tabled: Tabled | None = None
     #: The share of the tuples on which keys are counted together; 0 for none.
     sampling: float = 0.0
+    #: Hashes of frequent keys whose names people would like to know.
+    unnamed: frozenset[int] = frozenset()
+    #: Event time at components that have to know it: before this batch, and behind it.
+    times: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    #: Before which times, of events and of the clock, no timer of a component is due.
+    due: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    #: Versions of the tables that streams are joined with, by join.
+    side_tables: Mapping[str, SentTable] = field(default_factory=dict)
+
+    def is_due(self, component: str) -> bool:
+        """Say whether timers of a component may be due with this batch."""
+        events, clock = self.due.get(component, (ALWAYS, ALWAYS))
+        told = ALWAYS - 1 if self.end else self.times.get(component, (NEVER, NEVER))[1]
+        return events <= told or clock <= round(self.clock * SECOND)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from thalweg.components import AT_ONCE
 from thalweg.errors import StateError, UsageError, explain
 from thalweg.metrics import Counter
 from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.positions import Positioned, has_position, position_of, tell_processed
 from thalweg.runtimes.segments import Entry, Piece, SegmentLog, read_block, task_name
 from thalweg.runtimes.skipping import Skipping
 from thalweg.runtimes.spout_tasks import AnySpoutTask, BlockSpoutTask
@@ -94,6 +95,8 @@ class Pump:
         self._opened: list[AnySpoutTask] = []
         self._turns: deque[AnySpoutTask] = deque()
         self._skipping: dict[AnySpoutTask, Skipping] = {}
+        #: Where tasks were when an earlier run was cut off, of those that say so themselves.
+        self._positions: dict[str, Any] = {}
         #: Tasks that have ended: logged, and not logged yet.
         self._ended: set[str] = set()
         self._ending: set[str] = set()
@@ -123,11 +126,14 @@ class Pump:
         entries = self._log.after(committed)
         last = self._log.last
         totals: dict[str, int] = last.totals if last else {}
+        self._positions = dict(last.positions) if last else {}
         self._ended = set(last.finished if last else ())
         made = [
             t for c in self._topology.spouts for t in self._make_tasks(c, self.counters[c.name])
         ]
         self._learn(entries, made)
+        # Behind its position there may be more by now.
+        self._ended -= {_name(task) for task in made if has_position(task)}
         self._tasks = [task for task in made if _name(task) not in self._ended]
         for task in self._tasks:
             self._prepare(task, totals.get(_name(task), 0))
@@ -151,6 +157,12 @@ class Pump:
 
     def _prepare(self, task: AnySpoutTask, sent: int) -> None:
         """Prepare a task that had sent so many rows; it goes on behind them if it can."""
+        if isinstance(task.body, Positioned):
+            self._opened.append(task)
+            task.prepare()
+            if _name(task) in self._positions:
+                task.call(task.body.seek, self._positions[_name(task)])
+            return
         resume = getattr(task.body, "resume", None)
         if sent and resume is None and isinstance(task, BlockSpoutTask) and task.body.replays:
             self._skipping[task] = Skipping(task, sent)
@@ -179,6 +191,16 @@ class Pump:
             except Exception as error:
                 errors.append(error)
         return errors
+
+    @property
+    def tasks(self) -> Sequence[AnySpoutTask]:
+        """The tasks that are asked."""
+        return self._tasks
+
+    @property
+    def unawaited(self) -> frozenset[str]:
+        """The tasks that have nothing to read, so that event time does not wait for them."""
+        return frozenset(_name(task) for task in self._tasks if not task.awaited)
 
     @property
     def finished(self) -> bool:
@@ -277,13 +299,17 @@ class Pump:
         """Log what waits, and remember the ids; they live in memory only."""
         pieces = [_piece(task, emission) for task, emission in self._waiting]
         ended = self._ended | self._ending
-        entry = self._log.append(self._clock.now(), pieces, sorted(ended))
+        at = {_name(task): position_of(task) for task in self._tasks if has_position(task)}
+        entry = self._log.append(self._clock.now(), pieces, sorted(ended), at)
         self._entries[entry.number] = entry
         self._tracked[entry.number] = list(self._ids(entry))
         for piece in pieces:
             self.counters[piece.component].emitted += piece.batch.num_rows
             self._count(piece.component, piece.stream, piece.batch.num_rows)
+        given = dict.fromkeys(task for task, _ in self._waiting)
         self._waiting, self._ended, self._ending = [], ended, set()
+        for task in given:
+            task.taken_in()
         return entry
 
     def _count(self, spout: str, stream: str, rows: int) -> None:
@@ -312,8 +338,10 @@ class Pump:
                 explain("committed entries", expected=f"the oldest: {oldest}", got=str(numbers))
             )
         done = [row for number in numbers for row in self._tracked.pop(number, ())]
-        for number in numbers:
-            del self._entries[number]
+        newest = [self._entries.pop(number) for number in numbers][-1:]
+        for task in self._tasks if newest else ():
+            if _name(task) in newest[0].positions:
+                tell_processed(task, newest[0].positions[_name(task)])
         for row in done:
             for emission in self._tell(row, ok=row.serial not in bad):
                 self._waiting.append((row.task, emission))

@@ -14,7 +14,7 @@ from thalweg.errors import UsageError, explain
 #: Seconds for a master to answer; Spark itself would try for minutes.
 _PATIENCE = 3.0
 #: The oldest Java that Spark runs on.
-_JAVA = 17
+OLDEST_JAVA = 17
 
 
 def check_installed() -> None:
@@ -22,21 +22,35 @@ def check_installed() -> None:
     if importlib.util.find_spec("pyspark") is None:
         hint = "pip install 'thalweg[spark]'"
         raise UsageError(explain("Spark", expected="pyspark to be installed", hint=hint))
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
+    home, java = os.environ.get("JAVA_HOME"), found_java()
     got = "none on PATH" if java is None else _too_old(java)
+    hint = "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
     if home and java is None:
         got = f"none at JAVA_HOME, which is {home}"
+        hint = f"set JAVA_HOME to the folder of one, or unset it; {hint}"
     if got:
-        hint = "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
-        raise UsageError(explain("Java", "", f"version {_JAVA} or newer for Spark", got, hint))
+        raise UsageError(
+            explain("Java", "", f"version {OLDEST_JAVA} or newer for Spark", got, hint)
+        )
+
+
+def found_java() -> str | None:
+    """Find the Java that Spark would use; None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(os.path.join(home, "bin", "java") if home else "java")
+
+
+def java_version(java: str) -> int | None:
+    """Ask a Java for its version; None for an answer that cannot be read."""
+    asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 (the user's own Java)
+    found = re.search(r' version "(?:1\.)?(\d+)', asked.stderr)
+    return int(found[1]) if found else None
 
 
 def _too_old(java: str) -> str:
     """Say which version a Java is if it is too old for Spark; nothing if it will do."""
-    asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 (the user's own Java)
-    found = re.search(r' version "(?:1\.)?(\d+)', asked.stderr)
-    return f"version {found[1]} ({java})" if found and int(found[1]) < _JAVA else ""
+    version = java_version(java)
+    return f"version {version} ({java})" if version is not None and version < OLDEST_JAVA else ""
 
 
 def check_master(master: str) -> None:

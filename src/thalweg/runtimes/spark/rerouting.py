@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,11 +11,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from thalweg.control.differences import Moved, difference
+from thalweg.control.keyview import KeyView
 from thalweg.control.learning import Learner, in_words, score
 from thalweg.control.links import Link
 from thalweg.control.locality import NoChange, Reroute
-from thalweg.control.measures import outlook
-from thalweg.control.rerouting import Ends, Rerouter, Rerouting, Seen, Tables
+from thalweg.control.measures import EVIDENCE, PATIENCE, counted, outlook
+from thalweg.control.rerouting import Cost, Ends, Rerouter, Rerouting, Seen, Tables
 from thalweg.errors import ThalwegError
 from thalweg.events import Event, Noticed, Reconfigured
 from thalweg.migration.report import Report
@@ -28,7 +31,7 @@ from thalweg.sketches.pairs import PairCounts, merged
 _MOST = 1 << 20
 #: Batches that say what is usual.
 _USUAL = 20
-_Decided = tuple[Rerouting, Prepared]
+_Decided = tuple[Rerouting, Prepared, Moved]
 
 
 @dataclass
@@ -37,19 +40,28 @@ class _Underway:
 
     wanted: Rerouting
     steps: int
+    moved: Moved
     #: Median seconds of the batches before it.
     usual: float
     keys: int = 0
     bytes: int = 0
     longest: float = 0.0
+    #: The time of the first batch behind the last step.
+    over: float | None = None
 
     def note(self, seen: Seen) -> None:
         self.keys += seen.moved_keys
         self.bytes += seen.moved_bytes
         self.longest = max(self.longest, seen.seconds)
 
+    def is_known(self, seen: Seen) -> bool:
+        """Say whether a batch shows what has come of it, or that was waited for long enough."""
+        self.over = seen.clock if self.over is None else self.over
+        return counted(seen.pairs) >= EVIDENCE or seen.clock - self.over >= PATIENCE
+
     def report(self, epoch: int, seen: Seen, tables: Tables) -> Report:
-        pairs = {Link(*ends): counts for ends, counts in seen.pairs.items()}
+        enough = counted(seen.pairs) >= EVIDENCE
+        pairs = {Link(*ends): counts for ends, counts in seen.pairs.items() if enough}
         return Report(
             epoch=epoch,
             reason=self.wanted.reason,
@@ -69,6 +81,7 @@ class Learning:
     def __init__(self, engine: Engine, rerouter: Rerouter, listen: Callable[[Event], None]) -> None:
         self._engine, self._rerouter, self._listen = engine, rerouter, listen
         self._seconds: deque[float] = deque(maxlen=_USUAL)
+        self._view = KeyView(time.perf_counter)
         self._underway: _Underway | None = None
         #: The last decision when somebody asked for another, and who wants to know it.
         self._waits: tuple[Reroute | NoChange | None, Callable[[str], None]] | None = None
@@ -87,6 +100,7 @@ class Learning:
         moving = engine.batches.tabled is not None and engine.batches.tabled.pending
         seen, tables = self._seen(done, moving), engine.tables()
         self._follow(done.manifest.epoch, seen, tables)
+        self._show(done, seen, tables)
         self._waiting.append(seen)
         if self._replanning:  # what is decided for the places that there are would come too late
             return
@@ -137,7 +151,7 @@ class Learning:
         if decided is None or waiting[-1].moving:
             return None
         try:
-            return decided, self._engine.prepare(decided)
+            return decided, self._engine.prepare(decided), _moved(decided, tables)
         except ThalwegError as error:
             return f"keys stay where they are: {error}"
 
@@ -149,7 +163,8 @@ class Learning:
             self._listen(Noticed(found))
         elif found is not None and self._engine.use(found[1]):
             usual = statistics.median(self._seconds) if self._seconds else 0.0
-            self._underway = _Underway(found[0], found[1].plan.steps, usual)
+            self._underway = _Underway(found[0], found[1].plan.steps, found[2], usual)
+            self._view.want(found[2].counted)
 
     def ask(self, always: bool, answer: Callable[[str], None]) -> bool:
         """Let the rerouter decide after the next batch; False when it is not one to be asked."""
@@ -170,15 +185,25 @@ class Learning:
             answer(f"{'rerouting' if isinstance(last, Reroute) else 'no change'}: {in_words(last)}")
 
     def _follow(self, epoch: int, seen: Seen, tables: Tables) -> None:
-        """Add a batch to the report, or give it with the first batch behind the last step."""
+        """Add a batch to the report, or give it with a batch behind the last step."""
         if self._underway is None:
             self._seconds.append(seen.seconds)
-        elif seen.moving or seen.moved_keys or not seen.pairs:
+        elif seen.moving or seen.moved_keys:
             self._underway.note(seen)
-        else:
+        elif self._underway.is_known(seen):
             report = self._underway.report(epoch, seen, tables)
+            made = self._underway.moved.named(self._view.names)
             self._underway = None
-            self._listen(Reconfigured(report.text(), msgspec.to_builtins(report)))
+            self._listen(Reconfigured(report.text(), msgspec.to_builtins(report), made))
+
+    def _show(self, done: Done, seen: Seen, tables: Tables) -> None:
+        """Tell now and then which keys are frequent, and ask for the names of those."""
+        for note in done.notes:
+            self._view.name(note.names)
+        told = self._view.note(seen.clock, seen.pairs, tables, self._rerouter.sampling)
+        if told is not None:
+            self._listen(told)
+        self._engine.batches.unnamed = self._view.unnamed
 
     def _seen(self, done: Done, moving: bool) -> Seen:
         notes, manifest = done.notes, done.manifest
@@ -199,6 +224,14 @@ class Learning:
             moved_bytes=sum(note.moved_bytes for note in notes),
             moving=moving,
         )
+
+
+def _moved(wanted: Rerouting, old: Tables) -> Moved:
+    """Compare tables; here only keys that have a place of their own are known."""
+    before = {name: old[name] for name in wanted.tables}
+    costs = ((name, wanted.costs.get(name, Cost())) for name in before)
+    held = {name: cost.held(before[name], wanted.tables[name]) for name, cost in costs}
+    return difference(before, wanted.tables, held)
 
 
 def _pairs(notes: Iterable[Note]) -> dict[Ends, PairCounts]:

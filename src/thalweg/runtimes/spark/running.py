@@ -12,22 +12,26 @@ from thalweg.connectors.frames import SparkSource
 from thalweg.control.learning import Learner
 from thalweg.control.rerouting import Tables
 from thalweg.errors import ComponentError, SchemaError, ThalwegError
-from thalweg.events import Noticed, Progress, RunFinished, RunStarted, TupleRefused
+from thalweg.events import Noticed, Progress, RunFinished, RunStarted
 from thalweg.execution import Result, Run
+from thalweg.runtimes.activity import Activity
 from thalweg.runtimes.failpoints import hit
 from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.segments import Entry, SegmentLog
+from thalweg.runtimes.spark.asked import Hands, Wishes
 from thalweg.runtimes.spark.batches import Done, GivenUp
 from thalweg.runtimes.spark.delivery import Delivery
 from thalweg.runtimes.spark.engine import Engine
 from thalweg.runtimes.spark.executors import elastic
 from thalweg.runtimes.spark.frames import Frames
 from thalweg.runtimes.spark.inputs import SLICE_ROWS, BatchInput, from_entry
+from thalweg.runtimes.spark.kafka_frames import check_way, connected
 from thalweg.runtimes.spark.limits import SET_ASIDE
 from thalweg.runtimes.spark.planning import Plan, check_movable
 from thalweg.runtimes.spark.pools import own_pool
 from thalweg.runtimes.spark.pump import Pump
 from thalweg.runtimes.spark.rerouting import Learning
+from thalweg.runtimes.spark.respreading import Respreading
 from thalweg.runtimes.spark.scaling import Parts, Scaler
 from thalweg.runtimes.spark.session import session_for
 from thalweg.runtimes.spark.settings import AVAILABLE_NOW, SparkSettings
@@ -35,13 +39,14 @@ from thalweg.runtimes.spark.starting import check_settings, fall_back, greet, pa
 from thalweg.runtimes.spark.tables import OwnFolder
 from thalweg.runtimes.spark.tables import Tables as ResultTables
 from thalweg.runtimes.spark.ticking import Ticks
-from thalweg.runtimes.spark.totals import Totals
+from thalweg.runtimes.spark.totals import Totals, batch_done
 from thalweg.statelog.delivered import read_mark, write_mark
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import ENDED, LOG
 from thalweg.statelog.objects import CorruptRun
-from thalweg.statelog.requests import Request, Requests
+from thalweg.statelog.requests import Requests
 from thalweg.topology import Topology
+from thalweg.watermarks import Silence
 
 _LONGEST_SLEEP = 0.1
 
@@ -55,7 +60,8 @@ def run_on_spark(settings: SparkSettings, topology: Topology, run: Run) -> Resul
         pool = stack.enter_context(own_pool(session.sparkContext, topology.name))
         folder = None if settings.state else OwnFolder()
         while True:
-            running = _Running(settings, topology, run, session, folder, pool)
+            reading = connected(topology, settings, session)
+            running = _Running(settings, reading, run, session, folder, pool)
             try:
                 return running.run()
             except CorruptRun as error:
@@ -83,7 +89,7 @@ class _Running:
         self._engine = Engine(
             self._context, settings, topology, self.location, run.settings, self._notice
         )
-        self._requests = Requests(self.location)
+        self._activity = Activity(run.steering, run.listen)
         self._clock = settings.clock
         self._totals = Totals(self._plan)
         self._lock = threading.Lock()
@@ -113,12 +119,20 @@ class _Running:
             self._settings.key_groups,
             self._run,
         )
-        self._delivery = Delivery(self._plan, maker, self.location, self._session)
+        self._delivery = Delivery(
+            self._plan, maker, self.location, self._session, lasting=self._folder is None
+        )
         self._pump = self._make_pump(maker)
+        self._respreading = Respreading(self._run.listen)
         self._scaler = self._make_scaler()
+        hands = Hands(self._engine, self._learning, self._scaler, self._rebalance, self._notice)
+        self._wishes = Wishes(Requests(self.location), self._run.steering, hands, self._lock)
         self._ticks = Ticks(self._plan.topology, self._start)
+        self._silence = Silence(self._plan.topology, self._start)
         committed = self._engine.batches.manifest.inputs
-        self._frames = Frames(self._plan.topology, self._settings, self._on_frame, committed)
+        self._frames = Frames(
+            self._plan.topology, self._settings, self._on_frame, committed, self._notice
+        )
         self._totals.beside = [*self._delivery.counters.values(), *self._pump.counters.values()]
         ended = self._follow()
         snapshot = self._snapshot()
@@ -160,9 +174,11 @@ class _Running:
 
     def _rebalance(self, places: int, tables: Tables | None = None) -> bool:
         """Go on with another number of places; False when that cannot be."""
+        last = self._engine.batches.manifest
         changed = self._engine.rebalance(places, tables)
         if changed:
             self._totals.use(self._plan)
+            self._respreading.begin(last, places, f"{places} places in place of {last.places}")
         return changed
 
     def _follow(self) -> bool:
@@ -172,6 +188,7 @@ class _Running:
             self._delivery.open()
             self._deliver_again()
             self._pump.open(self._engine.batches.manifest.inputs.get(LOG, 0))
+            self._check_way()
             self._run.listen(RunStarted(self._plan.topology.name, self._settings.name))
             self._frames.start(self._session)
             ended = self._loop()
@@ -187,6 +204,10 @@ class _Running:
         for problem in self._close():
             raise problem
         return ended
+
+    def _check_way(self) -> None:
+        last, committed = self._log.last, self._engine.batches.manifest.inputs
+        check_way(self._plan.topology, committed, last.positions if last else ())
 
     def _close(self) -> list[Exception]:
         errors = self._frames.close()
@@ -221,11 +242,12 @@ class _Running:
         pending = self._pump.pending()
         while not self._run.stop.is_set():
             self._frames.check()
-            self._take_request()
+            self._wishes.look(self._clock.now())
             if self._clock.now() < self._not_before:
                 self._wait()
                 continue
-            entry = pending.pop(0) if pending else self._pump.pull()
+            active = self._activity.follow(self._pump.tasks)
+            entry = pending.pop(0) if pending else self._pump.pull() if active else None
             self._scale(entry)
             if entry is not None:
                 self._run_entry(entry)
@@ -238,45 +260,17 @@ class _Running:
                     return True
             if self._fire_ticks():
                 continue
-            if self._settings.trigger == AVAILABLE_NOW and self._frames.ended and self._pump.idle:
+            idle = active and self._frames.ended and self._pump.idle
+            if self._settings.trigger == AVAILABLE_NOW and idle:
                 return False
             self._wait()
         return False
-
-    def _take_request(self) -> None:
-        """Do what is asked for between two batches; what is no request is reported."""
-        try:
-            request = self._requests.take(self._clock.now())
-        except ThalwegError as error:
-            self._notice(str(error))
-            return
-        if request is None:
-            return
-        with self._lock:
-            if request.reroute is not None:
-                self._reroute(request)
-            if request.avoid is not None:
-                self._engine.anchoring.avoid(request.avoid)
-            if request.places is None or request.places == self._plan.places:
-                return
-            self._rebalance(request.places)
 
     def _scale(self, taken: Entry | None) -> None:
         """Let places follow the stream, between two batches."""
         if self._scaler is not None:
             with self._lock:
                 self._scaler.look(self._clock.now(), taken)
-
-    def _reroute(self, request: Request) -> None:
-        """Let the learner decide after the next batch, and answer then."""
-        if self._learning is not None and self._learning.ask(
-            request.reroute == "always", lambda text: self._requests.answer(request, text)
-        ):
-            return
-        hint = "start it with --locality ask, or auto"
-        self._requests.answer(
-            request, f"this run does not learn which keys belong together; {hint}"
-        )
 
     def _run_entry(self, entry: Entry) -> None:
         hit("after segment")
@@ -291,6 +285,8 @@ class _Running:
 
     def _on_frame(self, taken: BatchInput) -> None:
         """Run a batch that Structured Streaming drives, unless it was committed before."""
+        while not (self._activity.wanted or self._run.stop.wait(_LONGEST_SLEEP)):
+            pass
         with self._lock:
             (component, number), *_ = taken.inputs.items()
             committed = self._engine.batches.manifest.inputs.get(component, -1)
@@ -304,7 +300,8 @@ class _Running:
     def _fire_ticks(self) -> bool:
         with self._lock:
             now = self._clock.now()
-            if self._ticks.wait(now) > 0:
+            due = self._engine.batches.has_due(now, self._silent(now))
+            if self._ticks.wait(now) > 0 and not (due or self._activity.early):
                 return False
             self._run_batch(BatchInput(clock=now))
             return True
@@ -317,7 +314,11 @@ class _Running:
 
     def _run_batch(self, taken: BatchInput) -> set[int]:
         """Run a batch with the ticks that are due; gives the serials of tuples that failed."""
-        taken = replace(taken, ticks=frozenset() if taken.end else self._ticks.due(taken.clock))
+        if not taken.end:
+            silent = self._silent(taken.clock) - taken.tasks
+            early = self._activity.take_early(self._plan.topology)
+            ticks = self._ticks.due(taken.clock).union(early)
+            taken = replace(taken, ticks=ticks, silent=silent)
         self._went_on = self._went_on or taken.lane is not None
         self._begun = time.perf_counter()
         try:
@@ -327,6 +328,10 @@ class _Running:
                 raise
             return self._set_aside(taken, error)
         return self._after(done, taken)
+
+    def _silent(self, now: float) -> frozenset[str]:
+        """Give the tasks of sources that keep nobody waiting, though they have not ended."""
+        return self._silence.at(now) | self._frames.over | self._pump.unawaited
 
     def _set_aside(self, taken: BatchInput, error: ThalwegError) -> set[int]:
         """Keep the input of a batch that cannot be processed, and go on behind it."""
@@ -342,36 +347,42 @@ class _Running:
 
     def _after(self, done: Done, taken: BatchInput) -> set[int]:
         """Deliver and report what a batch has committed; gives the serials of what failed."""
+        begin = time.perf_counter()
         failed = {serial for note in done.notes for serial in note.failed}
+        self._silence.heard((n for note in done.notes for n in note.newest), self._clock.now())
         failed |= self._delivery.deliver(done.manifest, taken.tracked)
         if done.manifest.staged and self._folder is None:
             hit("before delivery mark")
             write_mark(self.location, done.manifest.version)
+        delivering = time.perf_counter() - begin
         self._engine.housekeeping.after(done.manifest)
         if self._elastic is not None:
             self._elastic.after(done.manifest, self._scaler.needed if self._scaler else 0)
         self._delivery.tick(taken.ticks)
         self._totals.add(done.notes, done.seconds, done.manifest.hosts)
+        self._respreading.after(done)
         if self._learning is not None:
             self._learning.after(done)
+        rows = len(taken.serials) or self._totals.entered(done.notes)
         if self._scaler is not None:
-            rows = len(taken.serials) or self._totals.entered(done.notes)
             self._scaler.ran(done, rows, time.perf_counter() - self._begun)
         for note in done.notes:
+            for said in note.said:
+                self._run.listen(said.event())
             for refused in note.refused:
-                self._run.listen(
-                    TupleRefused(
-                        refused.component, refused.task, refused.tuple_text, refused.reason
-                    )
-                )
+                self._run.listen(refused.event())
             if note.stop:
                 self._run.stop.set()
+        seconds = time.perf_counter() - self._begun
+        self._run.listen(batch_done(done, rows, delivering, seconds))
         self._run.listen(Progress(self._snapshot()))
         return failed
 
     def _wait(self) -> None:
         now = self._clock.now()
-        waits = [self._pump.wait_hint(), self._ticks.wait(now), _LONGEST_SLEEP]
+        due = self._engine.batches.next_timer - now
+        waits = [self._ticks.wait(now), due if due > 0 else _LONGEST_SLEEP, _LONGEST_SLEEP]
+        waits += [self._pump.wait_hint()] if self._activity.active else []
         self._clock.sleep(max(0.0, min(waits)))
 
     def _snapshot(self) -> Any:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from thalweg.control.scaling.settings import Scaling
 from thalweg.control.scaling.values import Node, Sample, Stream
 from thalweg.metrics import Counter
 from thalweg.runtimes.spark.notes import Note
@@ -149,14 +150,15 @@ class Tallies:
         return Mark(arrived, done, charged, own, waiting)
 
 
-def nodes_of(topology: Topology, places: int, most: int) -> list[Node]:
+def nodes_of(topology: Topology, places: int, most: int, how: Scaling) -> list[Node]:
     """Describe a topology to policies; what does not follow the places has equal bounds."""
     follows, found = followers(topology), []
     for component in with_degrees(topology, places):
         inputs = tuple(Stream(each.component, each.stream) for each in component.inputs)
         name, degree = component.name, component.degree
         bounds = (1, most) if name in follows else (degree, degree)
-        found.append(Node(name, inputs, *bounds))
+        node = Node(name, inputs, *bounds, priority=component.options.priority)
+        found.append(how.windowed(node, component.window, component.bursts))
     return found
 
 

@@ -36,6 +36,8 @@ from thalweg.runtimes.spark.sampling import (
     nodes_of,
 )
 
+#: Why a change of places is refused.
+_STAYS = "its state cannot move"
 #: Rows for each place while nobody knows what a row costs.
 _FIRST_ROWS = 64
 #: Seconds of work that are worth a task of their own where sources are read.
@@ -59,8 +61,8 @@ class Parts:
 class Places:
     """Changes the number of places; a runtime as the loop sees it."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._engine = parts, parts.engine
+    def __init__(self, parts: Parts, notice: Callable[[str], None]) -> None:
+        self._parts, self._engine, self._notice = parts, parts.engine, notice
         self.sharing = followers(parts.engine.topology)
         #: The version before a change that is not committed yet.
         self._before: int | None = None
@@ -91,17 +93,27 @@ class Places:
         if tables is not None:
             self._waits = places, tables
         elif not self._change(places, None):
-            why = "its state cannot move"
-            return Plan(tuple(refused(each, why) for each in plan.degrees))
+            return Plan(tuple(refused(each, _STAYS) for each in plan.degrees))
         return plan
 
-    def step(self) -> None:
-        """Change the number of places when the tables for it are there."""
-        if self._waits is not None and self._waits[1].done():
-            (places, tables), self._waits = self._waits, None
-            self._change(places, tables.result())
+    def step(self) -> str:
+        """Change the number of places when the tables for it are there; or say why not."""
+        if self._waits is None or not self._waits[1].done():
+            return ""
+        (places, tables), self._waits = self._waits, None
+        try:
+            return "" if self._change(places, self._made(tables)) else _STAYS
+        finally:
             if self._parts.learning is not None:
                 self._parts.learning.resume()
+
+    def _made(self, tables: Future[Tables | None]) -> Tables | None:
+        """Give the tables that were made, or none: places can change without them."""
+        try:
+            return tables.result()
+        except Exception as error:  # whatever it is, the stream goes on
+            self._notice(f"keys that occur together get no tables for other places: {error!r}")
+            return None
 
     def room(self, wanted: Mapping[str, int]) -> tuple[dict[str, int], dict[str, str]]:
         """Let places become more only where there are executors for them."""
@@ -127,13 +139,13 @@ class Scaler:
     ) -> None:
         engine = parts.engine
         self._how, self._wanted, self._parts = how, wanted, parts
-        self._places = Places(parts)
+        self._places = Places(parts, lambda text: listen(Noticed(text)))
         together, assign = Together(self._places.sharing), Assign(self._places.room)
-        nodes = nodes_of(engine.topology, engine.plan.places, most)
+        nodes = nodes_of(engine.topology, engine.plan.places, most, how)
         if not self._places.sharing:
             listen(Noticed("places stay: every component has a degree of its own"))
         around = Around(shared=[together], below=[] if how.dry_run else [assign])
-        self._deciding = Deciding(how, nodes, self._places, around, listen)
+        self._deciding = Deciding(how, nodes, self._places, around, listen, engine.topology)
         self._sampling = Sampling(self._deciding.period)
         self._tallies, self._pacing = Tallies(engine.topology), Pacing()
         self._ran = 0
@@ -151,6 +163,13 @@ class Scaler:
     def close(self) -> None:
         """Let the history go."""
         self._deciding.close()
+
+    def lead(self, policy: str, now: float, by: str) -> None:
+        """Let another policy decide from now on; one that is not known is refused."""
+        period = self._deciding.period
+        self._deciding.lead(policy, now, by)
+        if self._deciding.period != period:
+            self._sampling = Sampling(self._deciding.period)
 
     def ran(self, done: Done, rows: int, seconds: float) -> None:
         """Take note of a batch with so many rows of sources, and of all the time it took."""
@@ -176,7 +195,8 @@ class Scaler:
         if not self._opened:
             self._opened = True
             self._deciding.open(now)
-        self._places.step()
+        if why := self._places.step():
+            self._deciding.given_up(now, why)
         if now >= self._sampling.due:
             self._sample(now, taken)
         self._pace()

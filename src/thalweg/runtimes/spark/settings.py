@@ -18,6 +18,9 @@ from thalweg.runtimes.spark.placement import Placing
 from thalweg.runtimes.spark.pump import PumpSettings
 
 AVAILABLE_NOW = "available-now"
+#: Who reads topics of Kafka: the client beside the driver, or Spark's own connector at places.
+Kafka = Literal["driver", "connector"]
+CONNECTOR: Kafka = "connector"
 #: Whether a run leaves its executors as they are, or asks for some and gives others back.
 Executors = Literal["fixed", "elastic"]
 
@@ -49,6 +52,8 @@ class SparkSettings:
     placing: Placing = "cores"
     #: "elastic" to ask the cluster manager for as many executors as places need, "fixed" not to.
     executors: Executors = "fixed"
+    #: Who reads topics of Kafka: the client beside the "driver", or Spark's own "connector".
+    kafka: Kafka = "driver"
     #: Decides which keys get places of their own; None for none.
     rerouter: Rerouter | None = None
     #: A file with places for single keys, as thalweg analyze writes it; for a state without such.
@@ -76,6 +81,9 @@ class SparkSettings:
             hint = f"Spark(master={self.session!r})"
             raise UsageError(explain("session", "", "a SparkSession", repr(self.session), hint))
         _ = self.interval
+        if self.kafka not in get_args(Kafka):
+            expected = f"one of {list(get_args(Kafka))}"
+            raise UsageError(explain("kafka", "", expected, repr(self.kafka)))
         self._check_executors()
         self._check_scaling()
 
@@ -100,6 +108,10 @@ class SparkSettings:
         shared = "all components share the places"
         if isinstance(scales.most, Mapping):
             raise UsageError(explain("scaling most on Spark", "", "a number", "several", shared))
+        if scales.slots is not None:
+            hint = f"{shared}, so most=N bounds the tasks of each"
+            got = f"{scales.slots}"
+            raise UsageError(explain("scaling slots on Spark", "", "none", got, hint))
         if scales.loss:
             hint = "Spark's sources are logged, and every tuple is processed"
             raise UsageError(explain("scaling loss on Spark", "", "0", f"{scales.loss}", hint))

@@ -13,7 +13,9 @@ import pyarrow as pa
 from thalweg.blocks import DEFAULT_STREAM, Block, Origin
 from thalweg.components import Kind
 from thalweg.errors import ThalwegError, explain
+from thalweg.eventtime import newest
 from thalweg.ordering import Arrival
+from thalweg.runtimes.anchored_tasks import AnchoredTask
 from thalweg.runtimes.failpoints import hit
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.segments import read_block
@@ -45,7 +47,7 @@ from thalweg.runtimes.spark.wire import (
 )
 from thalweg.runtimes.spark.work_tasks import WorkTasks
 from thalweg.runtimes.tasks import BoltTask
-from thalweg.topology import Component
+from thalweg.topology import Component, task_name, task_names
 from thalweg.weights import tuples_in
 
 #: Serial number of what ticks and ends make components send: behind all tuples of the batch.
@@ -77,13 +79,17 @@ class StageWork:
         seed = f"{facts.seed}/{facts.version}/{stage}/{place}"
         self._tasks = WorkTasks(program, facts, self._stores, self._staging, seed)
         self._routes = Routes(program, facts)
-        self._pairing = Pairing(program.links, facts.sampling, seed) if facts.sampling else None
+        self._pairing: Pairing | None = None
+        if facts.sampling:
+            self._pairing = Pairing(program.links, facts.sampling, seed, facts.unnamed)
         self._spool = Spool(program.limits.memory)
         #: By component and task: what arrived, by the stage that sent it.
         self._arrived: dict[tuple[str, int], dict[int, list[Arrival]]] = {}
         self._notes: list[Note] = []
         self._changes: list[Change] = []
         self._fused: dict[tuple[str, int], bool] = {}
+        #: Tuples that a task has sent at a tick, as time went on, or at the end.
+        self._sent_later: dict[tuple[str, int], int] = {}
         self._outbox: list[bytes] = []
 
     # --- begin and end -----------------------------------------------------------------------
@@ -115,6 +121,7 @@ class StageWork:
         if self._stage == 0:
             behind = self._partition()
             for block in self._enter(self._moved_first(payloads)):
+                self._note_time(block)
                 self._deliver(block, behind)
                 yield from self._drain()
         else:
@@ -122,10 +129,14 @@ class StageWork:
         for component in self._topology:
             if self._plan.stage_of.get(component.name) == self._stage and self._stage > 0:
                 yield from self._run_component(component)
+        for component in self._topology:  # those too that belong to another stage
+            self._pause(component)
+            yield from self._drain()
         self._note.staged = self._staging.write()
         self._tasks.report(self._note, self._place)
         if self._pairing is not None:
             self._note.pairs, self._note.pairing = self._pairing.counts(), self._pairing.seconds
+            self._note.names = self._pairing.naming.take()
         self._changes = self._stores.changes(self._stage)
 
     def _finish(self) -> Iterator[bytes]:
@@ -190,14 +201,30 @@ class StageWork:
                 yield block.slice(entered.start, entered.stop)
             return
         schema = pa.ipc.read_schema(pa.py_buffer(frame.schema))
-        shape = self._tasks.shapes(self._topology.component(frame.component))["default"]
+        fitting = self._tasks.fitting(self._topology.component(frame.component))
         serial = self._place << _PARTITION_BITS
         read = (pa.ipc.read_record_batch(pa.py_buffer(payload), schema) for payload in payloads)
         for whole in in_chunks(read, self._program.limits.chunk_rows):
-            batch = shape.conform(whole)
+            batch = fitting(whole)
+            if batch is None:  # nothing of it could be read
+                continue
             self._tasks.counts_of(frame.component).send(DEFAULT_STREAM, batch.num_rows)
             yield Block.of(batch, Origin(frame.component), serial)
             serial += batch.num_rows
+
+    def _note_time(self, block: Block) -> None:
+        """Note the newest event time of the task of a source; a DataFrame is all its tasks."""
+        source, known = self._topology.component(block.origin.component), self._note.newest
+        time_ = source.options.time
+        if time_ is None or block.origin.stream != DEFAULT_STREAM:
+            return
+        found = newest(block.batch.column(time_.field), time_.unit)
+        if found is None:
+            return
+        framed = self._facts.frame is not None
+        names = task_names(source) if framed else [task_name(source.name, block.origin.task)]
+        for name in names:
+            known[name] = max(known.get(name, found), found)
 
     def _take_in(self, payloads: Payloads) -> Iterator[bytes]:
         """Sort out what arrived; what is for a later stage goes on to the same place."""
@@ -247,9 +274,22 @@ class StageWork:
                 yield from self._drain()
             if component.name in self._facts.ticks:
                 self._later(component, task, self._tasks.get(component, task).tick())
+            before, now = self._facts.times.get(component.name, (0, 0))
+            if now > before:
+                self._later(component, task, self._tasks.get(component, task).advance(now))
+            if self._facts.is_due(component.name):
+                self._later(component, task, self._tasks.get(component, task).wake())
+            self._pause(component)
             if self._facts.end:
                 self._later(component, task, self._tasks.get(component, task).end())
             yield from self._drain()
+
+    def _pause(self, component: Component) -> None:
+        """Let tasks that may hold tuples finish these: they do not outlive this stage."""
+        for number, task in list(self._tasks.pausing(component.name)):
+            self._later(component, number, task.pause())
+            if task.held and not self._facts.tracked:
+                raise still_held(component.name, task.held)
 
     def _process(
         self,
@@ -273,14 +313,15 @@ class StageWork:
         if paired and component.name in self._program.links.movable:
             columns = tuple(block.batch.column(name) for name in input_.key)
             behind = Behind(component.name, columns)
-        if self._facts.tracked and isinstance(task, BoltTask) and not task.body.auto_ack:
-            block = replace(block, roots=[(serial,) for serial in block.serials.tolist()])
+        if isinstance(task, BoltTask) and not task.body.auto_ack:
+            block = self._followed(block, isinstance(task, AnchoredTask))
         begin = time.perf_counter()
         emissions = task.process(block, lineage or paired)
         counts.busy += time.perf_counter() - begin
         if self._facts.tracked:
             self._tasks.kept.open.update(block.serials[sorted(task.kept_rows)].tolist())
             self._tasks.kept.failed.update(block.serials[sorted(task.failed_rows)].tolist())
+        task.settle_late()
         if component.name in self._plan.stood_in_for:
             counts.send(DEFAULT_STREAM, tuples_in(block.batch))
         branch = index if len(component.inputs) > 1 else None
@@ -290,8 +331,15 @@ class StageWork:
             kept = emission if lineage else replace(emission, parents=None)
             self._deliver(output_block(component, number, block, kept, branch), near)
 
+    def _followed(self, block: Block, anchored: bool) -> Block:
+        """Let a task know its tuples until they are done, where somebody waits for that."""
+        if self._facts.tracked:
+            return replace(block, roots=[(serial,) for serial in block.serials.tolist()])
+        return replace(block, roots=[()] * len(block)) if anchored else block
+
     def _later(self, component: Component, task: int, emissions: list[Emission]) -> None:
-        sent = 0
+        self._tasks.get(component, task).settle_late()
+        sent = self._sent_later.get((component.name, task), 0)
         for emission in emissions:
             rows = emission.batch.num_rows
             self._tasks.counts_of(component.name).send(emission.stream, rows)
@@ -303,6 +351,7 @@ class StageWork:
             self._deliver(
                 Block(emission.batch, origin, serials, targets=emission.targets, path=path)
             )
+        self._sent_later[component.name, task] = sent
 
     # --- deliveries --------------------------------------------------------------------------
 
@@ -370,3 +419,16 @@ class StageWork:
             least = 0 if self._facts.tabled is not None else self._program.limits.fused_bytes
             self._fused[key] = part.batch.nbytes >= least * len(part)
         return self._fused[key]
+
+
+def still_held(name: str, held: int) -> ThalwegError:
+    """Make the error for a bolt that would forget tuples."""
+    return ThalwegError(
+        explain(
+            f"component {name!r}, at the end of a batch",
+            "",
+            "that it is done with all its tuples: on Spark bolts are made anew for each batch",
+            f"{held} that it has neither acknowledged nor let fail",
+            "finish them in process_pause, or run it on local",
+        )
+    )

@@ -6,13 +6,14 @@ A staged object is a sequence of payloads, each behind its length.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from thalweg.blocks import Block
+from thalweg.components import AnyBolt
 from thalweg.errors import StateError, explain
 from thalweg.runtimes.spark.planning import Edge
 from thalweg.runtimes.spark.wire import Address, pack_block
@@ -39,6 +40,8 @@ class StagedBatch:
     location: Location
     version: int
     place: int
+    #: Whether the state stays after the run, so that the batch may come again.
+    lasting: bool = True
 
 
 @runtime_checkable
@@ -52,6 +55,17 @@ class StagingSink(Protocol):
 
     def commit_batch(self, session: Any, batch: StagedBatch, refs: list[StagedRef]) -> None:
         """Make what was staged visible, beside the driver; the same batch may come again."""
+
+
+@runtime_checkable
+class BatchSink(Protocol):
+    """A sink beside the driver that is told which rows are one batch."""
+
+    def for_batches(self) -> AnyBolt:
+        """Give a sink that waits until it is told."""
+
+    def end_batch(self, batch: StagedBatch, refs: Sequence[StagedRef]) -> None:
+        """Write what was taken in as a batch, unless it was written before."""
 
 
 class Staging:

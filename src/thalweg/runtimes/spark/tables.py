@@ -15,6 +15,7 @@ from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifest
 from thalweg.statelog.parts import milliseconds
 from thalweg.statelog.reading import Version
+from thalweg.timers import plain_items
 from thalweg.topology import Component, Topology
 
 
@@ -63,8 +64,8 @@ def read_table(location: Location, manifest: Manifest, component: Component) -> 
     for name in dict.fromkeys(state_name(component, task) for task in range(component.degree)):
         for batch in version.batches(name, expired):
             values = batch.column("value").to_pylist()
-            for key, data in zip(decode_keys(batch.column("key")), values, strict=True):
-                value = codec.decode(data)
+            keys, decoded = decode_keys(batch.column("key")), map(codec.decode, values)
+            for key, value in plain_items(zip(keys, decoded, strict=True)):
                 # Only a partial key is at two tasks; its component has a merge (validation.py).
                 table[key] = combine(table[key], value) if combine and key in table else value
     return table

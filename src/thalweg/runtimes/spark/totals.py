@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from thalweg.events import BatchDone
 from thalweg.metrics import ComponentMetrics, Counter, LatencySketch, Snapshot
 from thalweg.runtimes.spark.anchoring import addresses_of
+from thalweg.runtimes.spark.batches import Done
 from thalweg.runtimes.spark.notes import Note
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.statelog.manifests import Manifest
@@ -23,6 +25,7 @@ class _Total:
     shuffled: int = 0
     shuffled_bytes: int = 0
     local: int = 0
+    late: int = 0
 
 
 class Totals:
@@ -63,6 +66,7 @@ class Totals:
                 total.shuffled += counts.shuffled
                 total.shuffled_bytes += counts.shuffled_bytes
                 total.local += counts.local
+                total.late += counts.late
 
     def entered(self, notes: Iterable[Note]) -> int:
         """Count the rows of sources that a batch took in."""
@@ -124,6 +128,7 @@ class Totals:
             shuffled=total.shuffled,
             shuffled_bytes=total.shuffled_bytes,
             local=total.local,
+            late=total.late,
             state_keys=keys,
             state_bytes=size,
         )
@@ -137,3 +142,31 @@ def state_size(name: str, manifest: Manifest) -> tuple[int, int]:
         keys += found
         size += ref.size * found / max(1, sum(ref.keys.values()))
     return keys, round(size)
+
+
+def batch_done(done: Done, rows: int, delivering: float, seconds: float) -> BatchDone:
+    """Describe a committed batch, of which all took so many seconds."""
+    counts = [each for note in done.notes for each in note.counts]
+    stages: dict[int, float] = {}
+    for note in done.notes:
+        stages[note.stage] = max(note.seconds, stages.get(note.stage, 0.0))
+    sizes = [state_size(name, done.manifest) for name in done.manifest.topology]
+    rest = max(0.0, seconds - done.seconds - delivering)
+    commit = done.seconds - done.job
+    return BatchDone(
+        version=done.manifest.version,
+        epoch=done.manifest.epoch,
+        rows=rows,
+        seconds=seconds,
+        attempts=done.attempts,
+        phases={"job": done.job, "commit": commit, "deliver": delivering, "rest": rest},
+        stages=tuple(stages[stage] for stage in sorted(stages)),
+        shuffled=sum(each.shuffled for each in counts),
+        shuffled_bytes=sum(each.shuffled_bytes for each in counts),
+        local=sum(each.local for each in counts),
+        spilled=sum(note.spilled for note in done.notes),
+        moved_keys=sum(note.moved_keys for note in done.notes),
+        moved_bytes=sum(note.moved_bytes for note in done.notes),
+        state_keys=sum(keys for keys, _ in sizes),
+        state_bytes=sum(size for _, size in sizes),
+    )

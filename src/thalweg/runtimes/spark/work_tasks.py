@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from thalweg.blocks import DEFAULT_STREAM
 from thalweg.clock import ManualClock
 from thalweg.config import DeadLetter
+from thalweg.connectors.frames import Decoder
 from thalweg.errors import ThalwegError
-from thalweg.events import Event, TupleRefused
+from thalweg.events import ChildSaid, Event, Noticed, RecordRefused, TupleRefused
+from thalweg.eventtime import ALWAYS
 from thalweg.execution import Run
 from thalweg.metrics import Counter
+from thalweg.runtimes.anchored_tasks import AnchoredTask
 from thalweg.runtimes.block_tasks import AnyBoltTask
 from thalweg.runtimes.making import Shapes, TaskMaker, make_shapes
 from thalweg.runtimes.refusals import Lines
-from thalweg.runtimes.spark.notes import MAX_REFUSED, Counts, Note, Refused
+from thalweg.runtimes.spark.notes import MAX_REFUSED, ChildWords, Counts, Note, Refused
 from thalweg.runtimes.spark.program import Facts, Program
 from thalweg.runtimes.spark.staging import StagedBatch, Staging, StagingSink
 from thalweg.runtimes.spark.stores import Stores
@@ -47,9 +52,10 @@ class Kept:
 
     def settle(self, roots: tuple[int, ...], ok: bool) -> None:
         """Note that a bolt has acknowledged a tuple of an earlier block, or let it fail."""
-        self.open.difference_update(roots)
+        known = self.open.intersection(roots)
+        self.open -= known
         if not ok:
-            self.failed.update(roots)
+            self.failed |= known
 
 
 class WorkTasks:
@@ -64,6 +70,7 @@ class WorkTasks:
         self._counts: dict[str, Counts] = {}
         self._counters: dict[str, Counter] = {}
         self._refused: list[Refused] = []
+        self._said: list[ChildWords] = []
         self.kept = Kept()
         self._run = Run(listen=self._listen, settings=program.settings)
         topology = program.plan.topology
@@ -80,22 +87,47 @@ class WorkTasks:
             self._run,
             letters,
             program.plan.read_streams,
+            lasting=str(program.location),
+            watermarks={name: before for name, (before, _) in facts.times.items()},
+            due=facts.due,
         )
 
     def get(self, component: Component, task: int) -> AnyBoltTask:
         """Give a task, ready to work."""
         key = component.name, task
         if key not in self._tasks:
-            counter = self._counters.setdefault(
-                component.name, Counter(component.name, component.degree)
-            )
+            counter = self._counter(component)
             state = self._stores.get(component, task)
             made = self._maker.bolt(component, task, counter, self.shapes(component), state)
             self._tasks[key] = made
+            if component.name in self._facts.side_tables:
+                made.bind(side=self._facts.side_tables[component.name].table())
             if isinstance(made, BoltTask):
                 made.settle = self.kept.settle
             made.prepare()
         return self._tasks[key]
+
+    def pausing(self, name: str) -> Iterator[tuple[int, AnchoredTask]]:
+        """Give the tasks of a component that may hold tuples, each once."""
+        for (component, task), made in self._tasks.items():
+            if component == name and isinstance(made, AnchoredTask):
+                yield task, made
+
+    def _counter(self, component: Component) -> Counter:
+        known = self._counters
+        return known.setdefault(component.name, Counter(component.name, component.degree))
+
+    def fitting(self, source: Component) -> Callable[[pa.RecordBatch], pa.RecordBatch | None]:
+        """Give what makes the fields of a source of rows of its DataFrame.
+
+        What cannot be read is refused as the policy of the source says.
+        """
+        shape = self.shapes(source)[DEFAULT_STREAM]
+        decoder: Decoder | None = getattr(source.body, "decoder", None)
+        if decoder is None:
+            return shape.conform
+        failed = self._maker.refusals(source, 0, self._counter(source)).record_failed
+        return decoder.reading(shape, lambda where, raw, why: failed(raw, f"{where}: {why}"))
 
     def shapes(self, component: Component) -> Shapes:
         """Give the shapes of a component's streams, with the types learnt in earlier batches."""
@@ -120,10 +152,16 @@ class WorkTasks:
         for task in self._tasks.values():
             if isinstance(task.body, StagingSink):
                 note.staged += task.call(task.body.finish_batch, batch)
+        for (name, _), task in self._tasks.items():
+            if task.timers is not None:
+                known = note.due.get(name, (ALWAYS, ALWAYS)), task.timers.soonest()
+                note.due[name] = min(d[0] for d in known), min(d[1] for d in known)
         for name, counter in self._counters.items():
-            self.counts_of(name).errors = counter.errors
+            counts = self.counts_of(name)
+            counts.errors, counts.late = counter.errors, counter.late
         note.counts = list(self._counts.values())
         note.refused = self._refused
+        note.said = self._said
         note.stop = self._run.stop.is_set()
         note.failed += sorted(self.kept.open | self.kept.failed)
         for name, shapes in self._shapes.items():
@@ -139,10 +177,19 @@ class WorkTasks:
         return errors
 
     def _listen(self, event: Event) -> None:
-        if isinstance(event, TupleRefused) and len(self._refused) < MAX_REFUSED:
-            self._refused.append(
-                Refused(event.component, event.task, event.tuple_text, event.reason)
-            )
+        match event:
+            case TupleRefused() if len(self._refused) < MAX_REFUSED:
+                self._refused.append(
+                    Refused(event.component, event.task, event.tuple_text, event.reason)
+                )
+            case RecordRefused() if len(self._refused) < MAX_REFUSED:
+                refused = Refused(event.component, 0, event.raw, event.reason, unread=True)
+                self._refused.append(refused)
+            case ChildSaid() if len(self._said) < MAX_REFUSED:
+                said = ChildWords(event.component, event.task, event.level, event.text)
+                self._said.append(said)
+            case Noticed() if len(self._said) < MAX_REFUSED:
+                self._said.append(ChildWords("", 0, 0, event.text))
 
 
 def _closed(task: AnyBoltTask) -> ThalwegError | None:

@@ -1,0 +1,108 @@
+"""``thalweg sql``: a query on files and streams, run like any topology."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from thalweg.cli.query_fields import FORMAT, Types, check_types, file_fields, types_in
+from thalweg.cli.query_sources import stream_source
+from thalweg.cli.query_times import Timing, source_times
+from thalweg.connectors import stdout
+from thalweg.connectors.files import Files
+from thalweg.connectors.table_files import TableFile
+from thalweg.errors import UsageError, explain
+from thalweg.flow import Flow
+from thalweg.schemas import Fields
+from thalweg.schemas import fields as fields_of
+from thalweg.sql.compiling import compiled
+from thalweg.topology import Topology
+
+#: Seconds between looks at the file of a table.
+_RELOAD = 1.0
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """What a query is about; each field is an option of the command."""
+
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILES",
+            help="A stream: files, a folder, a pattern, kafka://HOST:PORT/TOPIC, "
+            "socket://HOST:PORT or, to listen there, http://HOST:PORT/PATH.",
+        ),
+    ] = None
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="A table to JOIN with; may be repeated."),
+    ] = None
+    types: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELD:TYPE,...", help="Types of fields, or of one source's: NAME.FIELD:TYPE."
+        ),
+    ] = ""
+    time: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FIELD", help="The field that says when something happened; of a source."
+        ),
+    ] = None
+    unit: Annotated[
+        str,
+        typer.Option(
+            metavar="UNIT", help="What numbers in it count: s (without it), ms, us or ns."
+        ),
+    ] = ""
+    idle: Annotated[
+        str, typer.Option(metavar="TIME", help="A silent source keeps nobody waiting after this.")
+    ] = ""
+    delay: Annotated[
+        str, typer.Option(metavar="TIME", help="How late a tuple may come, as '10 s'.")
+    ] = ""
+    tail: Annotated[
+        str, typer.Option(metavar="TIME", help="Look for new lines and files, as '1 s'.")
+    ] = ""
+
+
+def query_topology(query: str, how: QueryOptions) -> Topology:
+    """Make a topology of a query; its results are printed."""
+    types = types_in(how.types)
+    streams = {name: _stream(name, what, types, how) for name, what in _pairs(how.source, "source")}
+    tables = {name: _table(name, file, types) for name, file in _pairs(how.table, "table")}
+    if not streams and not tables:
+        raise UsageError(explain("query", expected="--source NAME=FILES", got="no source"))
+    fields = {name: known for name, (_, known) in streams.items()}
+    check_types(types, fields | {name: table.fields for name, table in tables.items()})
+    timing = Timing(how.time or [], how.unit, how.delay, how.idle)
+    times, flow = source_times(timing, fields), Flow("sql")
+    sources: dict[str, Any] = {
+        name: flow.source(name, source, fields=known, time=times.get(name))
+        for name, (source, known) in streams.items()
+    }
+    compiled(query, sources | tables).sink("print", stdout(), order="total")
+    return flow.build()
+
+
+def _stream(name: str, what: str, types: Types, how: QueryOptions) -> tuple[Any, Fields]:
+    source = stream_source(what, types.of(name), how.tail)
+    if isinstance(source, Files):
+        return source, file_fields(name, source.present(), types)
+    return source, fields_of(types.of(name))
+
+
+def _table(name: str, file: str, types: Types) -> TableFile:
+    return TableFile(os.path.abspath(file), FORMAT, file_fields(name, [file], types), _RELOAD)
+
+
+def _pairs(given: list[str] | None, option: str) -> list[tuple[str, str]]:
+    found = [text.partition("=") for text in given or ()]
+    for name, _, what in found:
+        if not name.isidentifier() or not what:
+            raise UsageError(explain(f"--{option}", expected="NAME=FILES", got=f"{name}={what}"))
+    return [(name, what) for name, _, what in found]

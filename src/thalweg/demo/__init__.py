@@ -1,0 +1,1 @@
+"""The demo: one stream, two runtimes, hash against locality, and what was seen."""

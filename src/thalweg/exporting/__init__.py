@@ -1,0 +1,1 @@
+"""Metrics of a run in the words of other systems: Prometheus, OpenTelemetry, Storm's REST API."""

@@ -1,0 +1,281 @@
+"""Bolts in child processes: Storm's protocol, a block at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from thalweg.anchored import AnchoredBolt
+from thalweg.blocks import Block
+from thalweg.components import Kind, TaskContext
+from thalweg.errors import ThalwegError, explain
+from thalweg.events import Noticed
+from thalweg.multilang import keeping
+from thalweg.multilang.child import Child, ChildError
+from thalweg.multilang.hosted import Hosted, any_fields
+from thalweg.multilang.hosting import INFO, Conversation, Emitted, Ended, Said, Sender
+from thalweg.multilang.keeping import Partner
+from thalweg.multilang.settings import Shell
+from thalweg.multilang.wire import make_wire
+
+#: Seconds between two looks at what a child has said by itself.
+POLL = 0.5
+#: Ticks that a bolt gets, one behind the other, when it has to finish what it holds.
+_LAST_TICKS = 20
+_HELD_HINT = (
+    "nothing may be held between batches of Spark, or while keys move: it has to acknowledge each"
+    " tuple, or to let it fail; give it ticks (tick=...) if it waits for them, more time"
+    " (linger=...), or run it on local with a degree that stays"
+)
+
+
+class ShellBolt(Hosted, AnchoredBolt):
+    """A bolt that is a program of its own, in any language, and speaks Storm's protocol.
+
+    >>> ShellBolt("ruby split.rb", outputs=["word"], serializer="json").shell.command
+    ('ruby', 'split.rb')
+
+    Settings are those of :class:`thalweg.multilang.settings.Shell`. What the program keeps in its
+    memory is neither written down nor moved. Where that matters, on Spark with a fields grouping,
+    it has to say ``stateless=True``, or to be a :class:`KeyedShellBolt`.
+    """
+
+    #: Seconds between two looks, however long it is between two ticks that the child gets.
+    poll: float = POLL
+    #: Whether what it keeps in its memory belongs to keys.
+    outside_state: bool = True
+    #: Whether it is known to keep tuples that it has acknowledged until a tick.
+    gathers: bool = False
+    #: Whether it is part of a topology of Storm's, where its memory ends with it.
+    as_in_storm: bool = False
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        outputs: Any = (),
+        streams: Mapping[str, Any] | None = None,
+        direct_streams: Iterable[str] = (),
+        *,
+        stateless: bool = False,
+        **settings: Any,
+    ) -> None:
+        self.shell = shell = Shell.of(command, settings)
+        self.outputs = any_fields(outputs)
+        self.streams = {name: any_fields(spec) for name, spec in (streams or {}).items()}
+        self.direct_streams = frozenset(direct_streams)  # type: ignore[misc]  # of this one
+        self.outside_state = self.kind is Kind.STATELESS and not stateless
+        self.default_tick = min(POLL, shell.tick or POLL)  # type: ignore[misc]  # of this one
+        self.needed_tick = shell.tick
+        self._partner: Partner | None = None
+
+    def prepare(self, context: TaskContext) -> None:
+        """Start the child, unless it is there from an earlier batch."""
+        self.context = context
+        own = context.graph.component(context.component).options.tick
+        if own is not None:
+            self.shell = replace(self.shell, tick=own)
+        self._next_tick = context.clock.now() + (self.shell.tick or 0.0)
+        found = keeping.take(context, self.shell, self._setup()) if context.lasting else None
+        if found is None:
+            found = self._begin(Conversation(make_wire(self.shell.serializer)))
+        else:
+            found.child.log = lambda text: self._say(INFO, text)
+        self._partner, self._clean, self._last = found, True, False
+
+    def cleanup(self) -> None:
+        """Let the child end, or keep it for the next batch."""
+        partner, self._partner = self._partner, None
+        if partner is None:
+            return
+        done = self._clean and not partner.talk.given
+        if self.context.lasting and done and not self._last:
+            keeping.keep(self.context, partner)
+        elif self._clean:
+            partner.child.close()
+        else:
+            partner.child.kill()
+
+    def process_tuples(self, first: int, block: Block) -> None:
+        """Give the tuples to the child, and wait until it has seen them."""
+        for data in self._messages(first, block):
+            self._through(data)
+        self._check_held()
+
+    def _messages(self, first: int, block: Block, without: Collection[int] = ()) -> Iterator[bytes]:
+        """Give the tuples of a block as bytes, some at a time; without some numbers."""
+        rows = list(zip(*(block.values(name) for name in block.batch.schema.names), strict=True))
+        numbers: Sequence[int] = range(first, first + len(rows))
+        if without:
+            numbers = [number for number in numbers if number not in without]
+            rows = [rows[number - first] for number in numbers]
+        origin, most = block.origin, self.shell.max_pending
+        task = self._ids.of(origin.component, origin.task)
+        sender = Sender(origin.component, origin.stream, task)
+        for start in range(0, len(rows), most):
+            some = numbers[start : start + most]
+            self.at = some[-1]
+            data = self._talk.tuples(some, rows[start : start + most], sender)
+            self._refuse_some()
+            yield data
+
+    def _refuse_some(self) -> None:
+        """Let those tuples fail that cannot be written as messages."""
+        refused, self._talk.refused = self._talk.refused, []
+        for number, error in refused:
+            kind = f"{self.shell.serializer} cannot hold it: {error}"
+            self.refuse(number, TypeError(kind))
+
+    def process_tick(self) -> None:
+        """Hear what the child has said meanwhile; send it a tick if one is due."""
+        now, every = self.context.clock.now(), self.shell.tick
+        if every is not None and now >= self._next_tick:
+            self._next_tick = max(self._next_tick + every, now)
+            self._through(self._talk.tick(every))
+        else:
+            self._through(b"")
+
+    def process_pause(self) -> None:
+        """Let the child finish what it holds; it is an error if it does not."""
+        if self._talk.given:
+            self._insist(self._finish)
+        held = len(self._talk.given)
+        when = "at the end of a batch" if self.context.lasting else "before its keys move"
+        if held:
+            raise ThalwegError(
+                explain(
+                    f"child of {self.context.component!r}, {when}",
+                    "",
+                    "that it has finished all its tuples",
+                    f"{held} that it holds after {self.shell.linger:g} s",
+                    _HELD_HINT,
+                )
+            )
+
+    def process_end(self) -> None:
+        """Let the child finish what it holds: ticks, and some time."""
+        self._last = True
+        if self._talk.given:
+            self._insist(self._finish)
+        if self._talk.given:
+            text = f"{self._subject}: its child still holds {len(self._talk.given)} tuples"
+            self.context.tell(
+                Noticed(f"{text} at the end of the run, after {self.shell.linger:g} s")
+            )
+
+    def _finish(self, data: bytes = b"") -> None:
+        """Give a child ticks, and some time, as long as it holds tuples."""
+        self._once(data)
+        every, talk = self.shell.tick, self._talk
+        for _ in range(0 if every is None else _LAST_TICKS):
+            if talk.given:
+                self._once(talk.tick(every or 0.0))
+        due = time.monotonic() + self.shell.linger  # the child knows no other clock
+        while talk.given and (left := due - time.monotonic()) > 0:
+            message = self._present.next_message(patience=min(left, POLL))
+            if message is not None:
+                self._take(message)
+
+    # --- the child ---------------------------------------------------------------------------
+
+    @property
+    def _now(self) -> Partner:
+        assert self._partner is not None  # noqa: S101 (between prepare and cleanup)
+        return self._partner
+
+    @property
+    def _present(self) -> Child:
+        return self._now.child
+
+    @property
+    def _talk(self) -> Conversation:
+        return self._now.talk
+
+    def _begin(self, talk: Conversation) -> Partner:
+        setup = self._setup()
+        return Partner(self.shell, setup, self._start(setup), talk)
+
+    def _through(self, data: bytes) -> None:
+        """Send bytes and a heartbeat, and hear everything until the child answers to that."""
+        self._insist(self._once, data)
+
+    def _insist(self, step: Callable[[bytes], None], data: bytes = b"") -> None:
+        """Do something with the child, or else with its successors.
+
+        These get all that is not finished instead.
+        """
+        attempt = 0
+        while True:
+            left = len(self._talk.given)
+            try:
+                step(data)
+            except ChildError as error:
+                # One that has finished something did not fail at the same as the one before it.
+                attempt = 1 if len(self._talk.given) < left else attempt + 1
+                self._begin_anew(error, attempt)
+                data = self._again()
+            else:
+                return
+
+    def _again(self) -> bytes:
+        """Give what a new child has to be given first."""
+        return self._talk.again()
+
+    def _once(self, data: bytes) -> None:
+        self._clean = False
+        until = time.monotonic() + POLL  # there are children that never stop talking
+        while time.monotonic() < until:
+            message = self._present.next_message(patience=0.0)
+            if message is None:
+                break
+            self._take(message)
+        number, beat = self._talk.heartbeat()
+        self._present.send(data + beat)
+        self._hear_until(lambda: self._talk.beats.has(number))
+        self._clean = True
+
+    def _begin_anew(self, error: ChildError, attempt: int) -> None:
+        gone = self._now
+        gone.child.kill()
+        self._partner = None
+        self._replaced(error, attempt)
+        gone.talk.begin_anew()
+        self._partner = self._begin(gone.talk)
+
+    def _take(self, message: Any) -> Said | None:
+        try:
+            said = self._talk.said(message)
+        except ThalwegError as error:
+            raise self._present.broken(error) from error
+        for _ in range(self._talk.beats.hear(said)):
+            self._present.send(self._talk.another_beat())
+        self._obey(said)
+        return said
+
+    def _obey(self, said: Said | None) -> None:
+        match said:
+            case Emitted():
+                self._pass_on(said)
+            case Ended(number, ok):
+                (self.ack if ok else self.fail)(number)
+            case _:
+                self._hear(said)
+
+    def _pass_on(self, said: Emitted) -> None:
+        task = None if said.task is None else self._task(said.task, said.stream)
+        told = self.emit(said.values, said.stream, said.anchors, task, said.asks)
+        if said.asks:
+            self._present.answer(told or [])
+
+    def _check_held(self) -> None:
+        if len(self._talk.given) > self.shell.most_held:
+            name = self.context.component
+            raise ThalwegError(
+                explain(
+                    f"child of {name!r}",
+                    expected=f"at most {self.shell.most_held} tuples that it has not finished",
+                    got=f"{len(self._talk.given)}",
+                    hint="it has to acknowledge each tuple, or to let it fail; or set most_held",
+                )
+            )

@@ -1,0 +1,206 @@
+"""Spouts in child processes: asked, they answer, and say when they are done with it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from thalweg.components import Spout, TaskContext
+from thalweg.errors import ThalwegError, explain
+from thalweg.multilang.child import Child, ChildError, CleanEnd
+from thalweg.multilang.hosted import Hosted, any_fields
+from thalweg.multilang.hosting import Emitted, Said, Synced, spout_said
+from thalweg.multilang.settings import Shell
+from thalweg.multilang.wire import make_wire
+from thalweg.pacing import PATIENCE
+
+
+class ShellSpout(Hosted, Spout):
+    """A spout that is a program of its own, in any language, and speaks Storm's protocol.
+
+    A program that ends with status 0 has no more tuples. Settings are those of
+    :class:`thalweg.multilang.settings.Shell`.
+    """
+
+    asks: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        outputs: Any = (),
+        streams: Mapping[str, Any] | None = None,
+        direct_streams: Iterable[str] = (),
+        **settings: Any,
+    ) -> None:
+        self.shell = Shell.of(command, settings)
+        self.outputs = any_fields(outputs)
+        self.streams = {name: any_fields(spec) for name, spec in (streams or {}).items()}
+        self.direct_streams = frozenset(direct_streams)  # type: ignore[misc]  # of this one
+        self._child: Child | None = None
+
+    def prepare(self, context: TaskContext) -> None:
+        """Start the child."""
+        self.context = context
+        self._encode = make_wire(self.shell.serializer).encode
+        #: Whether it is to give tuples, and how tuples ended of which it has not been told.
+        self._active = False
+        self._later: deque[tuple[str, Any]] = deque()
+        #: How many tuples it has sent.
+        self._sent = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._child = self._start(self._setup())
+        #: Whether it is done with all that it was asked, and knows that it is to give tuples.
+        self._synced, self._awake = True, False
+
+    def cleanup(self) -> None:
+        """Let the child end."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def activate(self) -> None:
+        """Begin."""
+        self._active = True
+        self._insist(self._turn)
+
+    def deactivate(self) -> None:
+        """Pause."""
+        self._active = False
+        self._insist(self._turn)
+
+    def next_tuple(self) -> None:
+        """Ask for what there is; what a child has sent goes on though it is not done with it."""
+        self._insist(self._next)
+
+    def ack(self, id: Any) -> None:
+        """Tell that a tuple has been processed."""
+        self._tell("ack", id)
+
+    def fail(self, id: Any) -> None:
+        """Tell that a tuple has failed."""
+        self._tell("fail", id)
+
+    # --- what it is asked --------------------------------------------------------------------
+
+    def _next(self) -> None:
+        before = self._sent
+        if not self._synced:
+            self._listen()
+        if self._synced and self._sent == before:
+            self._catch_up()
+            self._send("next")
+            self._listen()
+
+    def _listen(self) -> None:
+        """Take what the child sends until it is done, or has been at it for a while."""
+        before = self._sent
+        self._hear_until(lambda: self._synced or self._sent > before)
+        due = time.monotonic() + PATIENCE
+        while not self._synced and (left := due - time.monotonic()) > 0:
+            message = self._present.next_message(left)
+            if message is not None:
+                self._take(message)
+
+    def _turn(self) -> None:
+        """Let the child begin or pause, when it is done with what it is at."""
+        if not self._synced:
+            self._hear_out()
+        self._catch_up()
+
+    def _hear_out(self) -> None:
+        before, due = self._sent, time.monotonic() + self.shell.linger
+
+        def enough() -> bool:
+            return self._synced or (self._sent > before and time.monotonic() >= due)
+
+        self._hear_until(enough)
+        if not self._synced:
+            why = f"still answers to next {self.shell.linger:g} s after it was to pause"
+            raise self._present.broken(why)
+
+    def _tell(self, command: str, id_: Any) -> None:
+        """Tell the child how a tuple ended; while it is busy it expects nothing of the kind."""
+        if self._child is None:
+            return
+        self._later.append((command, id_))
+        if self._synced:
+            self._insist(self._catch_up)
+        elif len(self._later) > self.shell.most_held:
+            raise ThalwegError(
+                explain(
+                    f"child of {self.context.component!r}",
+                    expected=f"at most {self.shell.most_held} tuples that end during one next",
+                    hint="it has to say sync from time to time; or set most_held",
+                )
+            )
+
+    def _catch_up(self) -> None:
+        """Tell the child what it should know by now."""
+        if self._awake != self._active:
+            self._ask("activate" if self._active else "deactivate")
+            self._awake = self._active
+        while self._later:
+            self._ask(*self._later[0])
+            self._later.popleft()
+
+    def _ask(self, command: str, id_: Any = "") -> None:
+        """Send a command, and take what comes until the child is done with it."""
+        self._send(command, id_)
+        self._hear_until(lambda: self._synced)
+
+    def _send(self, command: str, id_: Any = "") -> None:
+        self._present.send(self._encode({"command": command, "id": id_}))
+        self._synced = False
+
+    # --- the child ---------------------------------------------------------------------------
+
+    @property
+    def _present(self) -> Child:
+        assert self._child is not None  # noqa: S101 (only asked while it is there)
+        return self._child
+
+    def _insist(self, step: Callable[[], None]) -> None:
+        """Do something with the child, or else with its successors."""
+        for attempt in range(1, self.shell.restarts + 2):
+            if self._child is None:
+                return
+            try:
+                step()
+            except CleanEnd:
+                self._child.close()
+                self._child = None
+                self.finish()
+            except ChildError as error:
+                self._child.kill()
+                self._child = None
+                self._replaced(error, attempt)
+                self._begin()
+            else:
+                return
+
+    def _take(self, message: Any) -> Said:
+        try:
+            said = spout_said(message)
+        except ThalwegError as error:
+            raise self._present.broken(error) from error
+        if isinstance(said, Emitted):
+            self._pass_on(said)
+        self._synced |= isinstance(said, Synced)
+        self._hear(said)
+        return said
+
+    def _pass_on(self, said: Emitted) -> None:
+        self._sent += 1
+        if said.task is not None:
+            task = self._task(said.task, said.stream)
+            self.emit_direct(task, *said.values, stream=said.stream, id=said.id)
+            return
+        told: Any = self.emit(  # type: ignore[call-arg,func-returns-value]  # since it asks
+            *said.values, stream=said.stream, id=said.id, ask=said.asks
+        )
+        if said.asks and self._child is not None:
+            self._child.answer(told or [])

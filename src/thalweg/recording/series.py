@@ -1,0 +1,151 @@
+"""Lines over time, made of the records of a run: rates, latencies, degrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from thalweg.recording.records import Record
+
+#: Points of one line, by name: seconds since the start, and a value.
+Lines = dict[str, list[tuple[float, float]]]
+
+#: Points of a line that are drawn, and lines of one chart; more cannot be told apart.
+MOST_POINTS, MOST_LINES = 400, 7
+
+
+def rates(looks: Sequence[Record]) -> Lines:
+    """Tuples per second, into the topology and out of it.
+
+    >>> looks = [{"at": t, "snapshot": {"elapsed": t, "tuples_in": n, "tuples_out": 0}}
+    ...          for t, n in ((0.0, 0), (2.0, 100), (4.0, 500))]
+    >>> rates(looks)["in"]
+    [(2.0, 50.0), (4.0, 200.0)]
+    """
+    names = {"in": "tuples_in", "out": "tuples_out"}
+    return {line: list(_slopes(looks, name)) for line, name in names.items()}
+
+
+def latencies(looks: Iterable[Record]) -> Lines:
+    """Milliseconds of a block, or of a batch, from arrival to end."""
+    made: Lines = {"p50": [], "p95": [], "p99": []}
+    for look in looks:
+        for name, seconds in (look["snapshot"]["latency"] or {}).items():
+            if name in made and seconds is not None:
+                made[name].append((look["at"], 1000 * seconds))
+    return made
+
+
+def waiting(looks: Iterable[Record]) -> Lines:
+    """Tuples that wait to be processed."""
+    return {"pending": [(look["at"], float(look["snapshot"]["pending"])) for look in looks]}
+
+
+def degrees(looks: Iterable[Record]) -> Lines:
+    """Tasks of each component."""
+    return _by_component(looks, lambda component: component["degree"])
+
+
+def buffers(looks: Iterable[Record]) -> Lines:
+    """Blocks of each component's output that wait for earlier ones, where a runtime keeps order."""
+    return _by_component(looks, lambda component: component["reordering"])
+
+
+def busy(looks: Sequence[Record]) -> Lines:
+    """Share of its tasks' time that each component has worked."""
+    return _shares(looks, "busy")
+
+
+def pressed(looks: Sequence[Record]) -> Lines:
+    """Share of its tasks' time that each component was back-pressured, where that is known."""
+    return _shares(looks, "blocked")
+
+
+def _shares(looks: Sequence[Record], field: str) -> Lines:
+    made: Lines = {}
+    for before, look in pairwise(looks):
+        passed = look["snapshot"]["elapsed"] - before["snapshot"]["elapsed"]
+        earlier = {c["component"]: c.get(field) for c in before["snapshot"]["components"]}
+        for component in look["snapshot"]["components"] if passed > 0 else ():
+            name, now = component["component"], component.get(field)
+            if now is not None:
+                share = (now - (earlier.get(name) or 0.0)) / passed / component["degree"]
+                made.setdefault(name, []).append((look["at"], min(1.0, max(0.0, share))))
+    return made
+
+
+def locality(looks: Sequence[Record], keys: Iterable[Record]) -> Lines:
+    """Share of the tuples that stayed at their place, and of the sampled pairs at one place."""
+    made: Lines = {}
+    for before, look in pairwise(looks):
+        local, shuffled = (_grown(before, look, name) for name in ("local", "shuffled"))
+        if local + shuffled > 0:
+            made.setdefault("tuples", []).append((look["at"], local / (local + shuffled)))
+    for record in keys:
+        for link in record["links"]:
+            if link["locality"] is not None:
+                name = f"{link['sender']} to {link['reader']}"
+                made.setdefault(name, []).append((record["at"], link["locality"]))
+    return made
+
+
+def phases(batches: Iterable[Record]) -> Lines:
+    """Seconds of each batch, by phase."""
+    made: Lines = {"all": []}
+    for record in batches:
+        made["all"].append((record["at"], record["seconds"]))
+        for name, seconds in record["phases"].items():
+            made.setdefault(name, []).append((record["at"], seconds))
+    return made
+
+
+def drawable(lines: Mapping[str, Sequence[tuple[float, float]]]) -> Lines:
+    """Give the largest lines, with few points each; those without points go."""
+    known = {name: list(points) for name, points in lines.items() if points}
+    largest = sorted(known, key=lambda name: -max(value for _, value in known[name]))[:MOST_LINES]
+    return {name: thinned(known[name]) for name in known if name in largest}
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Give at most :data:`MOST_POINTS` points: of each stretch the highest, and the last of all.
+
+    >>> points = [(float(i), 9.0 if i == 501 else 1.0) for i in range(1000)]
+    >>> made = thinned(points)
+    >>> len(made) <= MOST_POINTS, (501.0, 9.0) in made, made[-1]
+    (True, True, (999.0, 1.0))
+    """
+    if len(points) <= MOST_POINTS:
+        return list(points)
+    step = -(-len(points) // (MOST_POINTS - 1))
+    starts = range(0, len(points), step)
+    made = [max(points[i : i + step], key=lambda point: point[1]) for i in starts]
+    return made if made[-1] == points[-1] else [*made, points[-1]]
+
+
+def _slopes(looks: Sequence[Record], name: str) -> Iterator[tuple[float, float]]:
+    for before, look in pairwise(looks):
+        passed = look["snapshot"]["elapsed"] - before["snapshot"]["elapsed"]
+        if passed > 0:
+            grown = look["snapshot"][name] - before["snapshot"][name]
+            yield look["at"], max(0.0, grown / passed)
+
+
+def _by_component(
+    looks: Iterable[Record], value: Callable[[Mapping[str, Any]], float | None]
+) -> Lines:
+    made: Lines = {}
+    for look in looks:
+        for component in look["snapshot"]["components"]:
+            found = value(component)
+            if found is not None:
+                made.setdefault(component["component"], []).append((look["at"], float(found)))
+    return made
+
+
+def _grown(before: Record, look: Record, name: str) -> int:
+    now, then = (
+        sum(component[name] or 0 for component in each["snapshot"]["components"])
+        for each in (look, before)
+    )
+    return now - then

@@ -1,0 +1,73 @@
+"""Event time of a run: what sources give moves it on, and components are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from thalweg.blocks import DEFAULT_STREAM
+from thalweg.clock import Clock
+from thalweg.eventtime import NEVER, newest
+from thalweg.runtimes.outputs import Emission
+from thalweg.runtimes.spout_tasks import AnySpoutTask
+from thalweg.topology import Topology
+from thalweg.watermarks import Watermarks
+
+
+def _always(_component: str) -> bool:
+    return True
+
+
+class Timing:
+    """Watches what enters; ``advance`` tells a component how far time has come.
+
+    What components have been told before is given as ``told``, which is kept up.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        clock: Clock,
+        advance: Callable[[str, int], None],
+        ready: Callable[[str], bool] = _always,
+        told: dict[str, int] | None = None,
+    ) -> None:
+        self._clock, self._advance, self._ready = clock, advance, ready
+        self._marks = Watermarks(topology, clock.now(), told)
+
+    def told(self) -> dict[str, int]:
+        """Give how far components have been told that time has come."""
+        return {name: at for name, at in self._marks.told.items() if at != NEVER}
+
+    def entered(self, task: AnySpoutTask, emission: Emission) -> None:
+        """Note what a source has given."""
+        if emission.stream == DEFAULT_STREAM:
+            self.saw(task, emission.batch)
+
+    def saw(self, task: AnySpoutTask, batch: pa.RecordBatch) -> None:
+        """Note the time of tuples of a source."""
+        name = task.component.name
+        time = self._marks.time_of(name)
+        if time is None:
+            return
+        found = newest(batch.column(time.field), time.unit)
+        if found is not None:
+            self._marks.saw(name, task.context.task, found, self._clock.now())
+
+    def look(self, spouts: Sequence[AnySpoutTask], ended: Callable[[AnySpoutTask], bool]) -> None:
+        """Tell components for which time has gone on."""
+        if not self._marks:
+            return
+        for task in spouts:
+            name, number = task.component.name, task.context.task
+            self._marks.awaited(name, number, task.awaited)
+            if ended(task):
+                self._marks.ended(name, number)
+        for name, came in self._marks.look(self._clock.now(), self._ready).items():
+            self._advance(name, came)
+
+    def finish(self) -> None:
+        """Tell components how far time has come when all input has ended."""
+        for name, came in self._marks.last().items():
+            self._advance(name, came)

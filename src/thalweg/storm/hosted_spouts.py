@@ -1,0 +1,185 @@
+"""Spouts of pystorm inside a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from thalweg.blocks import DEFAULT_STREAM
+from thalweg.components import Spout, TaskContext
+from thalweg.errors import ThalwegError
+from thalweg.pacing import PATIENCE
+from thalweg.storm.hosting import Stage, as_error, is_own, settled
+
+#: How often a spout is asked in a row whose tuples nobody waits for.
+_AT_ONCE = 64
+#: What a ReliableSpout knows of its open tuples, and one that is made anew has to know as well.
+_OPEN = ("unacked_tuples", "failed_tuples")
+
+
+class HostedSpout(Spout):
+    """Runs a spout of pystorm or streamparse.
+
+    One that exits with status 0 (``sys.exit()`` in ``next_tuple``) has no more tuples, as in a
+    child process.
+    """
+
+    asks: ClassVar[bool] = True
+    tasks_by_number: ClassVar[bool] = True
+    _component: Any = None
+
+    def __init__(
+        self,
+        cls: type,
+        outputs: Any = (),
+        streams: Mapping[str, Any] | None = None,
+        direct_streams: Iterable[str] = (),
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.cls = cls
+        self.outputs = outputs
+        self.streams = dict(streams or {})
+        self.direct_streams = frozenset(direct_streams)  # type: ignore[misc]  # of this one
+        self.config = dict(config or {})
+
+    def prepare(self, context: TaskContext) -> None:
+        """Make the component."""
+        self._stage = Stage(self.cls, context, self.config)
+        self._now = context.clock.now
+        #: Tuples sent, whether somebody waits for the end of any, and whether it has finished.
+        self._sent = 0
+        self._sent_when_failed = -1
+        self._counted = self._ended = False
+        self._begin()
+
+    def cleanup(self) -> None:
+        """Let go of the component."""
+        self._component = None
+
+    def next_tuple(self) -> None:
+        """Ask for tuples, several times where nobody counts them.
+
+        A slow spout is left after a while, so that what it gave goes on.
+        """
+        ask, now = self._component.next_tuple, self._now
+        due = now() + PATIENCE
+        try:
+            for _ in range(_AT_ONCE):
+                before = self._sent
+                ask()
+                if self._sent == before or self._counted or self._ended or now() >= due:
+                    break
+        except BaseException as error:
+            self._failed(error)
+
+    def ack(self, id: Any) -> None:
+        """Tell that a tuple has been processed."""
+        self._told(self._component.ack, id)
+
+    def fail(self, id: Any) -> None:
+        """Tell that a tuple has failed."""
+        self._told(self._component.fail, id)
+
+    def activate(self) -> None:
+        """Begin."""
+        self._told(self._component.activate)
+
+    def deactivate(self) -> None:
+        """Pause."""
+        self._told(self._component.deactivate)
+
+    def _told(self, method: Callable[..., None], *arguments: Any) -> None:
+        try:
+            method(*arguments)
+        except BaseException as error:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        """End, or begin anew; raises what is neither an end nor an error of the component."""
+        if isinstance(error, SystemExit) and error.code in (None, 0):
+            self._finish()
+            return
+        if isinstance(error, SystemExit):
+            error = as_error(error)
+            self._component.exit_on_exception = True  # which is not about exits
+        # A mistake that the next tuple repeats is not tried again.
+        if not isinstance(error, Exception) or isinstance(error, ThalwegError):
+            raise error
+        self._component._handle_run_exception(error)
+        if self._component.exit_on_exception:
+            self._stage.replaced(error, self._sent == self._sent_when_failed)
+            self._sent_when_failed = self._sent
+            self._begin()
+            self._component.activate()
+
+    def _finish(self) -> None:
+        self._ended = True
+        self.finish()
+
+    def _begin(self) -> None:
+        before, component = self._component, self._stage.component(self._hear)
+        for name in _OPEN:
+            if hasattr(before, name):
+                setattr(component, name, getattr(before, name))
+        self._component = component
+        self._emit = self._emit_function()
+        if is_own(type(component), "emit"):
+            reliable = hasattr(component, "unacked_tuples")
+            component.emit = self._emit_reliable if reliable else self._emit
+        component.finish = self._finish
+        self._stage.initialize(component)
+
+    def _emit_function(self) -> Callable[..., list[int] | None]:
+        """Make ``emit`` of a component: as little as possible for a plain list of values."""
+        send: Any = self.emit  # which also takes ``ask``
+
+        def emit(
+            tup: Any,
+            tup_id: Any = None,
+            stream: str | None = None,
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+        ) -> list[int] | None:
+            values = settled(tup)
+            self._sent += 1
+            if tup_id is not None:
+                self._counted = True
+            if direct_task is None:
+                told: list[int] | None = send(
+                    *values, id=tup_id, stream=stream or DEFAULT_STREAM, ask=need_task_ids
+                )
+                return told
+            stream = stream or DEFAULT_STREAM
+            task = self._stage.direct.find(direct_task, stream)
+            self.emit_direct(task, *values, id=tup_id, stream=stream)
+            return [direct_task] if need_task_ids else None
+
+        return emit
+
+    def _emit_reliable(
+        self,
+        tup: Any,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """Do as a ReliableSpout does: remember the tuple until it is done."""
+        if tup_id is None:
+            text = "a ReliableSpout emits each tuple with a tup_id, to know how it ends"
+            raise ValueError(text)
+        told = self._emit(tup, tup_id, stream, direct_task, need_task_ids)
+        # One that could not be sent is not waited for.
+        self._component.unacked_tuples[tup_id] = tup, stream, direct_task, need_task_ids
+        return told
+
+    def _hear(self, message: Any) -> None:
+        """Take a message of a class that does not use our quicker methods."""
+        if message.get("command") == "emit":
+            stream, task = message.get("stream"), message.get("task")
+            asks = task is None and message.get("need_task_ids", True)
+            told = self._emit(message["tuple"], message.get("id"), stream, task, asks)
+            if asks:
+                self._component._pending_task_ids.append(told)
+        else:
+            self._stage.hear(message)

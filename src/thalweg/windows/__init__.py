@@ -1,0 +1,1 @@
+"""Windows: which tuples belong together by time or number, and what is made of them."""

@@ -1,0 +1,404 @@
+"""What is made of the tuples of a window: partial results that can be put together.
+
+A partial result is a plain value (numbers, text, bytes, lists), so that it can be written down and
+moved; None stands for no value at all. Nulls are left out, as in SQL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, pairwise
+from numbers import Integral
+from operator import itemgetter
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from thalweg.blocks import Rows
+from thalweg.errors import SchemaError, TopologyError, explain
+from thalweg.keys import NAN
+
+Partial = Any
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """How partial results are made of values, put together, and become a result."""
+
+    #: Whether the order of the values matters.
+    ordered: ClassVar[bool] = False
+    #: Whether all values have to be numbers.
+    of_numbers: ClassVar[bool] = False
+    #: Whether values are told apart as keys are, which lists and structs are not.
+    of_keys: ClassVar[bool] = False
+
+    #: The field that it looks at; None for whole tuples.
+    field: str | None = None
+
+    def partials(self, column: pa.Array | None, starts: Rows, rows: int) -> list[Partial]:
+        """Give a partial result for each group: rows from one start to the next."""
+        assert column is not None  # noqa: S101 (those without a field have their own)
+        values = column.to_pylist()
+        bounds = pairwise([*starts.tolist(), rows])
+        groups = ([v for v in values[a:b] if v is not None] for a, b in bounds)
+        return [self.of(group) if group else None for group in groups]
+
+    def of(self, values: list[Any]) -> Partial:
+        """Make a partial result of some values, of which none is None."""
+        raise NotImplementedError
+
+    def add(self, one: Partial, other: Partial) -> Partial:
+        """Put two partial results together; the first is of earlier tuples."""
+        raise NotImplementedError
+
+    def combine(self, partials: list[Partial]) -> Partial:
+        """Put several partial results together, of which none is None; earlier tuples first."""
+        return reduce(self.add, partials)
+
+    def result(self, partial: Partial) -> Any:
+        """Make of a partial result what people see."""
+        return partial
+
+    def type(self, field: pa.DataType | None) -> pa.DataType | None:
+        """Give the type of the result for a field of this type; None when values will show it."""
+        return field
+
+    def merge(self, one: Partial, other: Partial) -> Partial:
+        """Put two partial results together, of which one may be of no value."""
+        if one is None or other is None:
+            return other if one is None else one
+        return self.add(one, other)
+
+
+@dataclass(frozen=True)
+class Count(Aggregate):
+    """The number of tuples, or of those where a field has a value."""
+
+    def partials(self, column: pa.Array | None, starts: Rows, rows: int) -> list[Partial]:
+        """Count."""
+        if column is None or not column.null_count:
+            counts: list[int] = np.diff(starts, append=rows).tolist()
+            return counts
+        valid = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+        return list(np.add.reduceat(valid, starts).tolist())
+
+    def add(self, one: int, other: int) -> int:
+        """Add."""
+        return one + other
+
+    def combine(self, partials: list[int]) -> int:
+        """Add."""
+        return sum(partials)
+
+    def result(self, partial: int | None) -> int:
+        """Give the number; 0 where there is nothing."""
+        return partial or 0
+
+    def type(self, field: pa.DataType | None) -> pa.DataType | None:
+        """Give whole numbers."""
+        return pa.int64()
+
+
+@dataclass(frozen=True)
+class _OfNumbers(Aggregate):
+    """Quick where all values are numbers that NumPy can add."""
+
+    def partials(self, column: pa.Array | None, starts: Rows, rows: int) -> list[Partial]:
+        """Let NumPy go through all groups at once, if it can."""
+        assert column is not None  # noqa: S101 (it has a field)
+        if column.null_count or not _is_number(column.type):
+            return super().partials(column, starts, rows)
+        return self.quick(column.to_numpy(zero_copy_only=False), starts)
+
+    def quick(self, values: Any, starts: Rows) -> list[Partial]:
+        """Give partial results of numbers."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Sum(_OfNumbers):
+    """The sum of a field."""
+
+    of_numbers: ClassVar[bool] = True
+
+    def quick(self, values: Any, starts: Rows) -> list[Partial]:
+        """Add; whole numbers that might not fit one by one."""
+        if values.dtype.kind in "iu" and len(values):
+            most = max(abs(int(values.max())), abs(int(values.min())))
+            if most * len(values) >= 2**63:
+                return list(np.add.reduceat(values.astype(object), starts).tolist())
+        if values.dtype.kind == "f":
+            values = values.astype(np.float64, copy=False)
+        return list(np.add.reduceat(values, starts).tolist())
+
+    def of(self, values: list[Any]) -> Partial:
+        """Add."""
+        return sum(values[1:], values[0])
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Add."""
+        return one + other
+
+    def combine(self, partials: list[Any]) -> Any:
+        """Add."""
+        return self.of(partials)
+
+    def result(self, partial: Any) -> Any:
+        """Give the sum, as long as it has room."""
+        if isinstance(partial, int) and not -(2**63) <= partial < 2**63:
+            expected, hint = "a sum of at most 64 bits", "turn the field into floating numbers"
+            raise SchemaError(explain(f"sum of field {self.field!r}", "", expected, "more", hint))
+        return partial
+
+    def type(self, field: pa.DataType | None) -> pa.DataType | None:
+        """Give the widest numbers of the kind."""
+        if field is None:
+            return None
+        return pa.int64() if pa.types.is_integer(field) else pa.float64()
+
+
+@dataclass(frozen=True)
+class Extreme(_OfNumbers):
+    """The smallest or greatest value of a field; NaN only where there is nothing else."""
+
+    greatest: bool = False
+
+    def quick(self, values: Any, starts: Rows) -> list[Partial]:
+        """Compare."""
+        return list((np.fmax if self.greatest else np.fmin).reduceat(values, starts).tolist())
+
+    def of(self, values: list[Any]) -> Partial:
+        """Compare."""
+        numbers = [value for value in values if not _is_nan(value)] or values
+        return max(numbers) if self.greatest else min(numbers)
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Compare."""
+        return self.of([one, other])
+
+    def combine(self, partials: list[Any]) -> Any:
+        """Compare."""
+        return self.of(partials)
+
+
+@dataclass(frozen=True)
+class Moments(_OfNumbers):
+    """Mean, variance or standard deviation of a field (Chan et al.'s way of adding them up)."""
+
+    of_numbers: ClassVar[bool] = True
+
+    #: "mean", "variance" or "deviation".
+    what: str = "mean"
+
+    def quick(self, values: Any, starts: Rows) -> list[Partial]:
+        """Give number, mean, and sum of squared deviations."""
+        numbers = values.astype(np.float64)
+        counts = np.diff(starts, append=len(numbers))
+        means = np.add.reduceat(numbers, starts) / counts
+        squares = np.add.reduceat((numbers - np.repeat(means, counts)) ** 2, starts)
+        return [
+            list(t) for t in zip(counts.tolist(), means.tolist(), squares.tolist(), strict=True)
+        ]
+
+    def of(self, values: list[Any]) -> Partial:
+        """Do the same for some values."""
+        return self.quick(np.array(values, dtype=np.float64), np.array([0]))[0]
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Put two of them together."""
+        (n, mean, squares), (m, second, more) = one, other
+        apart, count = second - mean, n + m
+        return [count, mean + apart * m / count, squares + more + apart * apart * n * m / count]
+
+    def result(self, partial: Any) -> float | None:
+        """Give the mean, or the variance of a sample; None of fewer values than it needs."""
+        if partial is None or (self.what != "mean" and partial[0] < 2):
+            return None
+        if self.what == "mean":
+            return float(partial[1])
+        variance = partial[2] / (partial[0] - 1)
+        return math.sqrt(variance) if self.what == "deviation" else float(variance)
+
+    def type(self, field: pa.DataType | None) -> pa.DataType | None:
+        """Give floating numbers."""
+        return pa.float64()
+
+
+@dataclass(frozen=True)
+class Collect(Aggregate):
+    """All values of a field, in the order of their arrival."""
+
+    ordered: ClassVar[bool] = True
+
+    def of(self, values: list[Any]) -> Partial:
+        """Keep them."""
+        return values
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Put lists behind each other."""
+        return [*one, *other]
+
+    def combine(self, partials: list[Any]) -> Any:
+        """Put lists behind each other."""
+        return list(chain.from_iterable(partials))
+
+    def result(self, partial: Any) -> Any:
+        """Give the list; an empty one where there is nothing."""
+        return list(partial or ())
+
+    def type(self, field: pa.DataType | None) -> pa.DataType | None:
+        """Give lists of the field's type."""
+        return None if field is None else pa.list_(field)
+
+
+@dataclass(frozen=True)
+class Top(Aggregate):
+    """The most frequent values of a field, exactly; ties in the order of the values, NaN last."""
+
+    of_keys: ClassVar[bool] = True
+
+    k: int = 10
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, Integral) or self.k < 1:
+            expected = "a whole number k >= 1"
+            raise TopologyError(explain(f"top of field {self.field!r}", "", expected, f"{self.k}"))
+
+    def of(self, values: list[Any]) -> Partial:
+        """Count values."""
+        return self.combine([[[value, 1] for value in values]])
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Add counts."""
+        return self.combine([one, other])
+
+    def combine(self, partials: list[Any]) -> Any:
+        """Add counts; all NaNs are one value."""
+        found: dict[Any, int] = {}
+        for value, n in chain.from_iterable(partials):
+            known = NAN if _is_nan(value) else value
+            found[known] = found.get(known, 0) + n
+        return [[value, n] for value, n in found.items()]
+
+    def result(self, partial: Any) -> Any:
+        """Give the first few."""
+        numbered = [(-n, _is_nan(value), value) for value, n in partial or ()]
+        return [value for _, _, value in sorted(numbered)[: self.k]]
+
+    def type(self, field: pa.DataType | None) -> pa.DataType | None:
+        """Give lists of the field's type."""
+        return None if field is None else pa.list_(field)
+
+
+@dataclass(frozen=True)
+class Fold(Aggregate):
+    """What a function of the user's makes of values, one after the other."""
+
+    ordered: ClassVar[bool] = True
+
+    start: Callable[[], Any] = lambda: None
+    step: Callable[[Any, Any], Any] = lambda state, _value: state
+
+    def __post_init__(self) -> None:
+        for name, example in {"start": "lambda: 0", "step": "lambda total, v: total + v"}.items():
+            given = getattr(self, name)
+            if not callable(given):
+                subject = f"{name} of fold of field {self.field!r}"
+                expected = f"a function, such as {example}"
+                raise TopologyError(explain(subject, "", expected, repr(given)))
+
+    def of(self, values: list[Any]) -> Partial:
+        """Keep them until the window ends: tuples may still come in between."""
+        return values
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Put lists behind each other."""
+        return [*one, *other]
+
+    def combine(self, partials: list[Any]) -> Any:
+        """Put lists behind each other."""
+        return list(chain.from_iterable(partials))
+
+    def result(self, partial: Any) -> Any:
+        """Go through all values."""
+        return reduce(self.step, partial or (), self.start())
+
+    def type(self, field: pa.DataType | None) -> pa.DataType | None:
+        """Learn it from the results."""
+        return None
+
+
+@dataclass(frozen=True)
+class Numbered(Aggregate):
+    """Values with the numbers of their rows, for windows that become one: all as they came."""
+
+    inner: Aggregate = Aggregate()
+
+    def partials_of(self, column: pa.Array, order: Rows, starts: Rows) -> list[Partial]:
+        """Give partial results of rows in an order that is not that of their numbers."""
+        pairs = list(zip(order.tolist(), column.to_pylist(), strict=True))
+        bounds = pairwise([*starts.tolist(), len(pairs)])
+        groups = ([[row, v] for row, v in pairs[a:b] if v is not None] for a, b in bounds)
+        return [group or None for group in groups]
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Put values into the order of their numbers."""
+        return self.combine([one, other])
+
+    def combine(self, partials: list[Any]) -> Any:
+        """Put values into the order of their numbers."""
+        return sorted(chain.from_iterable(partials), key=itemgetter(0))
+
+    def later(self, partial: Any, rows: int) -> Any:
+        """Put values behind so many others."""
+        return None if partial is None else [[row + rows, value] for row, value in partial]
+
+    def plain(self, partial: Any) -> Any:
+        """Give what the inner one would have made of them."""
+        return None if partial is None else [value for _, value in partial]
+
+
+def results(aggregates: Sequence[Aggregate], partials: Sequence[Partial]) -> list[Any]:
+    """Make results of the partial results of several aggregates."""
+    return [a.result(p) for a, p in zip(aggregates, partials, strict=True)]
+
+
+def merged(
+    aggregates: Sequence[Aggregate], one: Sequence[Partial], other: Sequence[Partial]
+) -> list[Partial]:
+    """Put the partial results of several aggregates together."""
+    return [a.merge(x, y) for a, x, y in zip(aggregates, one, other, strict=True)]
+
+
+def combined(aggregates: Sequence[Aggregate], parts: Sequence[Sequence[Partial]]) -> list[Partial]:
+    """Put many partial results of several aggregates together, those of earlier tuples first."""
+    if len(parts) == 1:
+        return list(parts[0])
+    known = ([p for p in each if p is not None] for each in zip(*parts, strict=True))
+    return [a.combine(each) if each else None for a, each in zip(aggregates, known, strict=True)]
+
+
+def check_field(aggregate: Aggregate, type_: pa.DataType | None, into: str) -> None:
+    """Refuse to add what cannot be added, and to keep what state cannot hold."""
+    if type_ is None:
+        return
+    decimal = pa.types.is_decimal(type_) and not isinstance(aggregate, Count)
+    if decimal or (aggregate.of_numbers and not _is_number(type_)):
+        expected = f"a field of numbers for {into!r}"
+        hint = "turn it into whole or floating numbers before" if decimal else ""
+        raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, str(type_), hint))
+    if aggregate.of_keys and pa.types.is_nested(type_):
+        expected = f"a field of single values for {into!r}"
+        raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, str(type_)))
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))

@@ -1,0 +1,12 @@
+"""A spout whose tuples have ids, and that never says that it is done with `next`."""
+
+import storm
+
+storm.begin()
+n = 0
+while True:
+    command = storm.read_command()["command"]
+    while command == "next":
+        storm.emit([n], ask=False, id=n)
+        n += 1
+    storm.send({"command": "sync"})

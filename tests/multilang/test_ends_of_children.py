@@ -1,0 +1,142 @@
+"""No child outlives the process that started it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from children import python
+
+from thalweg.multilang.child import Child, ChildError
+from thalweg.multilang.guarding import Guard
+from thalweg.multilang.settings import Shell
+
+HOST = """
+import sys
+import thalweg as tw
+
+builder = tw.TopologyBuilder("host")
+builder.add_spout("numbers", tw.items([1]), fields={"n": int})
+builder.add_bolt("child", tw.ShellBolt(sys.argv[2:], ["n"])).shuffle("numbers")
+builder.build().run(on=sys.argv[1])
+"""
+
+
+def has_ended(pid: int) -> bool:
+    """Wait for the end of a process that somebody else started."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        waiting = select.poll()
+        waiting.register(handle, select.POLLIN)
+        return bool(waiting.poll())
+    finally:
+        os.close(handle)
+
+
+@pytest.mark.parametrize("on", ["inline", "local"])
+@pytest.mark.parametrize("whom", ["process", "group"])
+def test_a_child_ends_with_its_host_though_that_is_killed(
+    on: str, whom: str, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "pid"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-c", HOST, on, *python("stubborn.py", str(fifo))]
+    host = subprocess.Popen(command, start_new_session=True)  # noqa: S603 (this program)
+    child = int(fifo.read_text())
+    os.kill(child, 0)  # it is there
+    (os.kill if whom == "process" else os.killpg)(host.pid, signal.SIGKILL)
+    assert host.wait() == -signal.SIGKILL
+    assert has_ended(child)
+
+
+def starting(folder: Path, how: str) -> tuple[Child, int]:
+    """Start a child that starts a process of its own; gives the number of that as well."""
+    folder.mkdir()
+    os.mkfifo(fifo := folder / "pid")
+    child = Child(Shell(tuple(python("starts_another.py", str(fifo), how))), {}, lambda _text: None)
+    return child, int(fifo.read_text())
+
+
+@pytest.mark.parametrize("how", ["close", "kill", "die"])
+def test_what_a_child_has_started_ends_with_it_though_there_are_other_children(
+    how: str, tmp_path: Path
+) -> None:
+    one, of_one = starting(tmp_path / "one", how)
+    two, of_two = starting(tmp_path / "two", "")
+    if how == "die":
+        with pytest.raises(ChildError, match="status 7"):
+            one.next_message(600)
+        assert has_ended(of_one)
+    (one.close if how == "close" else one.kill)()
+    assert has_ended(of_one)
+    os.kill(of_two, 0)  # it is there
+    two.close()
+    assert has_ended(of_two)
+
+
+def sleeper() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["/bin/sleep", "infinity"], start_new_session=True)
+
+
+def test_groups_that_are_watched_end_with_the_guard_and_others_do_not() -> None:
+    guard, (one, two, three) = Guard(), (sleeper(), sleeper(), sleeper())
+    for each in (one, two, three):
+        guard.watch(each.pid)
+    guard.leave(two.pid)
+    guard.close()
+    assert (one.wait(), three.wait()) == (-signal.SIGKILL,) * 2
+    assert two.poll() is None
+    two.kill()
+    two.wait()
+
+
+def test_a_guard_that_is_killed_is_replaced() -> None:
+    guard, one, two = Guard(), sleeper(), sleeper()
+    guard.watch(one.pid)
+    guard._shell.kill()
+    guard._shell.wait()
+    guard.watch(two.pid)
+    guard.close()
+    assert (one.wait(), two.wait()) == (-signal.SIGKILL,) * 2
+
+
+def test_the_guard_goes_with_the_last_group() -> None:
+    guard, one = Guard(), sleeper()
+    guard.watch(one.pid)
+    one.kill()
+    one.wait()
+    shell = guard._shell
+    guard.leave(one.pid)
+    assert shell.returncode == 0
+    assert guard._shell is None
+
+
+FORKING = """
+import os, signal, subprocess
+from thalweg.multilang.guarding import GUARD
+
+one = subprocess.Popen(["/bin/sleep", "infinity"], start_new_session=True)
+GUARD.watch(one.pid)
+reading, writing = os.pipe()
+copy = os.fork()
+if copy == 0:
+    os.close(writing)
+    os.read(reading, 1)
+    os._exit(0)
+GUARD.close()
+assert one.wait() == -signal.SIGKILL
+os.close(writing)
+assert os.waitpid(copy, 0)[1] == 0
+"""
+
+
+def test_a_copy_of_the_process_does_not_keep_the_guard_waiting() -> None:
+    subprocess.run([sys.executable, "-c", FORKING], check=True)  # noqa: S603 (this program)

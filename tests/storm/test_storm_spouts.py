@@ -1,0 +1,149 @@
+"""Spouts of either library inside a run: slow ones, and those that are made anew."""
+
+from __future__ import annotations
+
+import threading
+from types import ModuleType
+from typing import Any
+
+import pytest
+from storm_libraries import NAMES, library
+
+import thalweg as tw
+from thalweg.clock import ManualClock
+from thalweg.runtimes.inline import Inline
+from thalweg.runtimes.local.runtime import Local
+from thalweg.storm.hosted_bolts import HostedBolt
+from thalweg.storm.hosted_spouts import HostedSpout
+from thalweg.topology import Topology
+
+#: Seconds after which something that has to come by itself is taken for lost.
+LOST = 60.0
+
+
+@pytest.fixture(params=NAMES)
+def lib(request: pytest.FixtureRequest) -> ModuleType:
+    return library(request.param)
+
+
+def read_by(bolt: Any, spout: type) -> Topology:
+    """Make a topology of a spout of Storm's and a bolt that gets its tuples."""
+    builder = tw.TopologyBuilder("spouting")
+    builder.add_spout("numbers", HostedSpout(spout, {"n": int}))
+    builder.add_bolt("out", bolt).shuffle("numbers")
+    return builder.build()
+
+
+@pytest.mark.parametrize("kind", [Inline, Local])
+def test_what_a_slow_spout_gives_goes_on_before_it_gives_more(
+    lib: ModuleType, kind: type[Inline | Local]
+) -> None:
+    clock, seen, came = ManualClock(), threading.Semaphore(0), list[bool]()
+
+    class Slow(lib.Spout):
+        n = 0
+
+        def next_tuple(self) -> None:
+            if self.n:
+                came.append(seen.acquire(timeout=LOST))
+            if self.n == 5:
+                raise SystemExit
+            clock.sleep(1.0)
+            self.emit([self.n])
+            self.n += 1
+
+    read_by(tw.call(lambda _t: seen.release()), Slow).run(on=kind(clock=clock))
+    assert came == [True] * 5
+
+
+def test_a_slow_spout_can_be_stopped_between_its_tuples(lib: ModuleType) -> None:
+    clock, stop, given = ManualClock(), threading.Event(), list[int]()
+
+    class Endless(lib.Spout):
+        def next_tuple(self) -> None:
+            clock.sleep(1.0)
+            if len(given) == 3:
+                stop.set()
+            if len(given) == 500:  # nobody has heard of it
+                raise SystemExit
+            given.append(len(given))
+            self.emit(given[-1:])
+
+    got: list[int] = []
+    read_by(tw.call(lambda t: got.append(t.n)), Endless).run(on=Inline(clock=clock), stop=stop)
+    assert got == given == [0, 1, 2, 3]
+
+
+def failing(lib: ModuleType, got: list[int], times: int) -> HostedBolt:
+    """Make a bolt that lets each tuple fail so often; notes all that it gets."""
+
+    class Fails(lib.Bolt):
+        auto_ack = False
+
+        def process(self, tup: Any) -> None:
+            got.append(tup.values[0])
+            (self.fail if got.count(got[-1]) <= times else self.ack)(tup)
+
+    return HostedBolt(Fails)
+
+
+def test_open_tuples_are_known_to_the_spout_that_is_made_anew(lib: ModuleType) -> None:
+    raised, got = list[bool](), list[int]()
+
+    class Raising(lib.ReliableSpout):
+        def initialize(self, storm_conf: Any, context: Any) -> None:
+            self.left = [] if raised else [0, 1, 2]
+
+        def next_tuple(self) -> None:
+            if self.left:
+                self.emit([self.left[0]], tup_id=self.left.pop(0))
+            elif not raised:
+                raised.append(True)
+                raise ValueError
+            elif not self.unacked_tuples:
+                raise SystemExit
+
+    read_by(failing(lib, got, 1), Raising).run(on=Inline(clock=ManualClock()))
+    assert sorted(got) == [0, 0, 1, 1, 2, 2]
+
+
+def test_how_often_tuples_have_failed_is_known_to_it_too(lib: ModuleType) -> None:
+    raised, got = list[bool](), list[int]()
+
+    class Raising(lib.ReliableSpout):
+        max_fails = 1
+
+        def next_tuple(self) -> None:
+            if not raised and not self.unacked_tuples:
+                self.emit([7], tup_id="seven")
+            elif not self.unacked_tuples:
+                raise SystemExit
+
+        def fail(self, tup_id: Any) -> None:
+            super().fail(tup_id)
+            if not raised:
+                raised.append(True)
+                raise ValueError
+
+    read_by(failing(lib, got, 100), Raising).run(on=Inline(clock=ManualClock()))
+    assert got == [7, 7]
+
+
+def test_a_tuple_that_cannot_be_sent_is_not_waited_for(lib: ModuleType) -> None:
+    tried, got = list[bool](), list[int]()
+
+    class Odd(lib.ReliableSpout):
+        def next_tuple(self) -> None:
+            if not tried:
+                tried.append(True)
+                self.emit("no list of values", tup_id="odd")
+            elif not self.unacked_tuples:
+                raise SystemExit
+            elif len(tried) == 100:  # it would wait for ever
+                got.extend(map(len, self.unacked_tuples))
+                raise SystemExit
+            else:
+                tried.append(True)
+
+    read_by(failing(lib, got, 0), Odd).run(on=Inline(clock=ManualClock()))
+    assert got == []

@@ -1,0 +1,330 @@
+"""What is kept of windows, against going through all tuples again and again."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thalweg.errors import SchemaError
+from thalweg.eventtime import ALWAYS, NEVER
+from thalweg.windows import agg
+from thalweg.windows.aggregates import Aggregate, combined, merged, results
+from thalweg.windows.grouping import codes, grouped, pieces
+from thalweg.windows.keeping import Keeping, Told, keeping
+from thalweg.windows.specs import (
+    LandmarkWindow,
+    SessionWindow,
+    TimeSpec,
+    TimeWindow,
+    landmark,
+    rows,
+    session,
+    sliding,
+    tumbling,
+)
+
+AGGREGATES = (agg.count(), agg.sum("x"), agg.values("x"))
+#: Blocks of tuples (time, value), each with how far time has come behind it.
+streams = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(0, 60), st.integers(-5, 5)), min_size=1, max_size=6),
+        st.integers(0, 15),
+    ),
+    max_size=8,
+)
+time_windows = st.builds(
+    lambda every, times, offset: TimeWindow(every * times, every, offset % every),
+    st.integers(1, 7),
+    st.integers(1, 4),
+    st.integers(0, 6),
+)
+
+
+class Came(NamedTuple):
+    """A tuple, and how far time had come when it came."""
+
+    time: int
+    x: int
+    now: int
+
+
+class Played(NamedTuple):
+    told: list[Told]
+    #: Tuples in the order in which they came: those that came in time, and late ones.
+    good: list[Came]
+    late: list[Came]
+
+
+def played(spec: TimeSpec, stream: Any, allowed: int = 0) -> Played:
+    """Play a stream of one key; gives what was told, and which tuples came in time, or late."""
+    rules: Keeping = keeping(spec, AGGREGATES, allowed)
+    kept, now = None, NEVER
+    found = Played([], [], [])
+    for block, step in stream:
+        times = np.array([time for time, _ in block])
+        stretches = rules.stretches(times)
+        gap = spec.gap if isinstance(spec, SessionWindow) else None
+        groups = grouped(np.zeros(len(block), dtype=np.int64), stretches[0], gap)
+        column = pa.array([x for _, x in block])
+        made = pieces(groups, stretches, rules.parts, [None, column, column])
+        added = rules.add(kept, made, now)
+        kept = added.kept
+        found.told.extend(added.again)
+        ends = [*groups.starts.tolist()[1:], len(block)]
+        bounds = list(zip(groups.starts.tolist(), ends, strict=True))
+        late = {row for n in added.late for row in groups.order[slice(*bounds[n])].tolist()}
+        for row, (time, x) in enumerate(block):
+            (found.late if row in late else found.good).append(Came(time, x, now))
+        now = max(now, max(tuple_.time for tuple_ in (*found.good, *found.late)) - step)
+        if kept is not None:
+            kept, windows = rules.due(kept, now)
+            found.told.extend(windows)
+        if kept is not None:
+            check_next(rules, kept, now)
+    if kept is not None:
+        found.told.extend(rules.due(kept, ALWAYS)[1])
+    return found
+
+
+def check_next(rules: Keeping, kept: Any, now: int) -> None:
+    """Nothing changes before the next time, and something does then."""
+    after = rules.next(kept)
+    assert after > now
+    assert rules.due(kept, after - 1) == (kept, [])
+    assert after == ALWAYS or rules.due(kept, after)[0] is not kept
+
+
+def seen(told: list[Told]) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """Give the last word on each window: number, sum, and the values."""
+    return {
+        (window.start, window.end): tuple(results(AGGREGATES, window.partials)) for window in told
+    }
+
+
+def summed(values: list[int]) -> tuple[Any, ...]:
+    return len(values), sum(values), values
+
+
+def by_hand(spec: TimeWindow, tuples: list[Came], allowed: int) -> Any:
+    """Put tuples into the windows that may still be told, by pane, and then as they came."""
+    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    pane = spec.pane
+    for time, x, now in sorted(tuples, key=lambda each: (each.time - spec.offset) // pane):
+        start = (time - spec.offset) // spec.every * spec.every + spec.offset
+        while start > time - spec.size:
+            if start + spec.size + allowed > now:
+                found[start, start + spec.size].append(x)
+            start -= spec.every
+    return {window: summed(values) for window, values in found.items()}
+
+
+@given(time_windows, streams)
+def test_tuples_in_time_are_in_all_their_windows(spec: TimeWindow, stream: Any) -> None:
+    told, good, late = played(spec, [(block, 100) for block, _ in stream])
+    expected = by_hand(spec, good, 0)
+    assert seen(told) == expected
+    assert not late
+    assert len(told) == len(expected)
+
+
+@given(time_windows, streams)
+def test_a_window_is_told_once_and_holds_what_came_before_its_end(
+    spec: TimeWindow, stream: Any
+) -> None:
+    told, good, late = played(spec, stream)
+    assert seen(told) == by_hand(spec, good, 0)
+    assert len({(window.start, window.end) for window in told}) == len(told)
+    assert [w.end for w in told] == sorted(w.end for w in told)
+    assert sum(len(block) for block, _ in stream) == len(good) + len(late)
+    assert not by_hand(spec, late, 0)
+
+
+@given(time_windows, streams, st.integers(0, 30) | st.just(1000))
+def test_with_room_for_late_tuples_the_last_word_holds_them_too(
+    spec: TimeWindow, stream: Any, allowed: int
+) -> None:
+    told, good, late = played(spec, stream, allowed)
+    assert seen(told) == by_hand(spec, good, allowed)
+    assert not by_hand(spec, late, allowed)
+
+
+def in_sessions(gap: int, tuples: list[Came]) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """Put tuples into sessions by going through them in the order of time; values as they came."""
+    runs: list[list[tuple[int, int, int]]] = []
+    for time, number, x in sorted((each.time, n, each.x) for n, each in enumerate(tuples)):
+        if not runs or time - runs[-1][-1][0] >= gap:
+            runs.append([])
+        runs[-1].append((time, number, x))
+    return {
+        (run[0][0], run[-1][0] + gap): summed(
+            [x for _, _, x in sorted(run, key=lambda each: each[1])]
+        )
+        for run in runs
+    }
+
+
+@given(st.integers(1, 12), streams)
+def test_sessions_are_those_of_the_sorted_tuples(gap: int, stream: Any) -> None:
+    told, good, late = played(SessionWindow(gap), [(block, 100) for block, _ in stream])
+    assert not late
+    assert seen(told) == in_sessions(gap, good)
+
+
+@given(st.integers(1, 12), streams)
+def test_sessions_that_late_tuples_join_are_told_again_as_one(gap: int, stream: Any) -> None:
+    told, good, late = played(SessionWindow(gap), stream, allowed=1000)
+    assert not late
+    last = seen(told)
+    assert {window: last.get(window) for window in in_sessions(gap, good)} == in_sessions(gap, good)
+
+
+@given(st.integers(1, 12), streams)
+def test_every_tuple_is_in_one_session_or_late(gap: int, stream: Any) -> None:
+    told, good, late = played(SessionWindow(gap), stream)
+    assert sum(results(AGGREGATES, w.partials)[0] for w in told) == len(good)
+    assert sum(len(block) for block, _ in stream) == len(good) + len(late)
+
+
+@given(st.integers(1, 10), st.integers(0, 20), streams, st.integers(0, 30) | st.just(1000))
+def test_landmark_windows_hold_everything_so_far(
+    every: int, since: int, stream: Any, allowed: int
+) -> None:
+    told, good, late = played(LandmarkWindow(every, since), stream, allowed)
+    ends = {each: (each.time - since) // every * every + since + every for each in good}
+    by_stretch = sorted(good, key=lambda each: ends[each])
+    assert seen(told) == {
+        (since, end): summed([each.x for each in by_stretch if ends[each] <= end])
+        for end in ends.values()
+    }
+    for time, _, now in late:
+        end = (time - since) // every * every + since + every
+        assert time < since or end + allowed <= now
+
+
+def test_what_nobody_has_to_be_told_of_stays_as_it_is() -> None:
+    rules = keeping(LandmarkWindow(10, 0), (agg.count(),), 0)
+    kept, told = rules.due([NEVER, [[0, 10, [1]], [20, 30, [1]]]], 10)
+    assert [window.end for window in told] == [10]
+    assert kept is not None
+    assert rules.due(kept, 20) == (kept, [])
+    assert rules.due(kept, 20)[0] is kept
+
+
+# --- aggregates ------------------------------------------------------------------------------
+
+numbers = st.lists(st.none() | st.integers(-1000, 1000), min_size=1, max_size=30)
+CASES: dict[str, tuple[Aggregate, Any]] = {
+    "count": (agg.count(), lambda all_, _: len(all_)),
+    "count of values": (agg.count("x"), lambda _, known: len(known)),
+    "sum": (agg.sum("x"), lambda _, known: sum(known) if known else None),
+    "min": (agg.min("x"), lambda _, known: min(known, default=None)),
+    "max": (agg.max("x"), lambda _, known: max(known, default=None)),
+    "mean": (agg.mean("x"), lambda _, k: pytest.approx(np.mean(k), abs=1e-9) if k else None),
+    "variance": (
+        agg.variance("x"),
+        lambda _, k: pytest.approx(np.var(k, ddof=1), abs=1e-6) if len(k) > 1 else None,
+    ),
+    "deviation": (
+        agg.deviation("x"),
+        lambda _, k: pytest.approx(np.std(k, ddof=1), abs=1e-6) if len(k) > 1 else None,
+    ),
+    "values": (agg.values("x"), lambda _, known: known),
+    "fold": (agg.fold("x", list, lambda s, x: [*s, x]), lambda _, known: known),
+    "top": (
+        agg.top("x", 3),
+        lambda _, k: sorted(set(k), key=lambda x: (-k.count(x), x))[:3],
+    ),
+    "distinct": (agg.distinct("x"), lambda _, known: len(set(known))),
+}
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.data())
+def test_an_aggregate_of_parts_is_that_of_the_whole(name: str, data: Any) -> None:
+    aggregate, expected = CASES[name]
+    values = data.draw(numbers)
+    cuts = data.draw(st.lists(st.integers(1, max(1, len(values) - 1)), max_size=4))
+    starts = np.array(sorted({0, *(c for c in cuts if c < len(values))}))
+    column = pa.array(values, pa.int64()) if aggregate.field else None
+    parts = aggregate.partials(column, starts, len(values))
+    whole = [parts[0]]
+    for part in parts[1:]:
+        whole = merged([aggregate], whole, [part])
+    known = [value for value in values if value is not None]
+    assert results([aggregate], whole)[0] == expected(values, known)
+    at_once = combined([aggregate], [[part] for part in parts])
+    assert results([aggregate], at_once)[0] == expected(values, known)
+
+
+@pytest.mark.parametrize("cuts", [[0], [0, 1], [0, 1, 2], [0, 2]])
+@pytest.mark.parametrize("nulls", [[], [None]])
+@pytest.mark.parametrize(
+    "values", [[1.0, NAN, 5.0], [NAN, 1.0, 5.0], [5.0, 1.0, NAN], [NAN, NAN, NAN]]
+)
+def test_nan_is_left_out_of_extremes_unless_it_is_alone(
+    values: list[Any], nulls: list[Any], cuts: list[int]
+) -> None:
+    alone = all(math.isnan(value) for value in values)
+    for aggregate, expected in (
+        (agg.min("x"), NAN if alone else 1.0),
+        (agg.max("x"), NAN if alone else 5.0),
+        (agg.top("x", 3), [NAN] if alone else [1.0, 5.0, NAN]),
+    ):
+        column = pa.array([*values, *nulls], pa.float64())
+        parts = aggregate.partials(column, np.array(cuts), len(column))
+        made = results([aggregate], combined([aggregate], [[part] for part in parts]))[0]
+        assert repr(made) == repr(expected)
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.int32(), pa.uint16()])
+def test_sums_of_small_numbers_have_room(type_: pa.DataType) -> None:
+    aggregate = agg.sum("x")
+    most = 2 ** (type_.bit_width - 2)
+    (partial,) = aggregate.partials(pa.array([most], type_), np.array([0]), 1)
+    whole = combined([aggregate], [[partial]] * 2)
+    assert results([aggregate], whole) == [2 * most]
+    assert aggregate.type(type_) == pa.int64()
+
+
+def test_sums_without_room_say_so() -> None:
+    with pytest.raises(SchemaError, match="sum of field 'x': expected a sum of at most 64 bits"):
+        results([agg.sum("x")], [2**63])
+
+
+def test_sums_of_great_numbers_do_not_wrap_around() -> None:
+    most = 2**62
+    partials = agg.sum("x").partials(pa.array([most, most, most]), np.array([0]), 3)
+    assert partials == [3 * most]
+
+
+def test_quantiles_are_near() -> None:
+    column = pa.array(np.arange(10_000, dtype=np.float64))
+    (partial,) = agg.quantiles("x", [0.1, 0.9]).partials(column, np.array([0]), 10_000)
+    low, high = agg.quantiles("x", [0.1, 0.9]).result(partial)
+    assert low == pytest.approx(1000, abs=300)
+    assert high == pytest.approx(9000, abs=300)
+
+
+@given(st.lists(st.tuples(st.text(max_size=2), st.integers(0, 3)), min_size=1, max_size=30))
+def test_rows_have_one_code_if_their_values_are_the_same(pairs: list[tuple[str, int]]) -> None:
+    columns = [pa.array([a for a, _ in pairs]), pa.array([b for _, b in pairs])]
+    made = codes(columns, len(pairs)).tolist()
+    for one, first in zip(pairs, made, strict=True):
+        for other, second in zip(pairs, made, strict=True):
+            assert (one == other) == (first == second)
+
+
+def test_windows_say_what_they_are() -> None:
+    assert tumbling("1 min") == TimeWindow(60_000_000, 60_000_000)
+    assert sliding("1 min", "20 s", offset="30 s").offset == 10_000_000
+    assert session("5 s").gap == 5_000_000
+    assert landmark("1 h").since == 0
+    assert rows(10, every=5).every == 5
