@@ -275,3 +275,11 @@ def test_down_leaves_nothing(cluster: Cluster, session: Any) -> None:
     cluster.down()
     assert left(net) == []
     cluster.down()
+
+
+def test_an_id_stays_with_its_cluster_until_the_end(cluster: Cluster) -> None:
+    cluster.down()
+    with Cluster(hosts=1) as other:
+        assert other.id != cluster.id
+        cluster.down()
+        assert other.hosts() == {"h1": "up"}

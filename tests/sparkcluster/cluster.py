@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,7 +32,8 @@ class NotPermitted(Exception):
 class Cluster:
     """A running cluster, removed at the end; ids that others use are passed over.
 
-    Executors of its sessions have the options ``java``.
+    Its id stays its own until the end, also when nothing is up: whoever took the id meanwhile would
+    be removed with the next `down`. Executors of its sessions have the options ``java``.
     """
 
     def __init__(
@@ -48,23 +50,34 @@ class Cluster:
         self._java = java
         self._options = ["--rate", rate, "--cores", str(cores), "--memory", memory]
         self._session = ExitStack()
+        self._claim = ExitStack()
 
     def __enter__(self) -> Self:
-        up = ["up", str(self._hosts), *self._options, "--owner", str(os.getpid())]
-        for self.id in _IDS:
-            done = _call(self.id, *up)
-            if done.returncode != IN_USE:
-                break
-        if done.returncode == NOT_PERMITTED:
-            raise NotPermitted(done.stderr.strip())
-        _check(done)
+        with ExitStack() as claim:
+            done = self._up(claim)
+            if done.returncode == NOT_PERMITTED:
+                raise NotPermitted(done.stderr.strip())
+            _check(done)
+            self._claim = claim.pop_all()
         return self
 
+    def _up(self, claim: ExitStack) -> subprocess.CompletedProcess[str]:
+        """Start at the first id that is free, and claim that."""
+        up = ["up", str(self._hosts), *self._options, "--owner", str(os.getpid())]
+        for self.id in filter(lambda id_: _claim(id_, claim), _IDS):
+            done = _call(self.id, *up)
+            if done.returncode != IN_USE:
+                return done
+            claim.close()
+        msg = f"cluster: expected a free id from {_IDS[0]} to {_IDS[-1]}, got none"
+        raise RuntimeError(msg)
+
     def __exit__(self, *_: object) -> None:
-        try:
-            self._session.close()
-        finally:
-            self.down()
+        with self._claim:
+            try:
+                self._session.close()
+            finally:
+                self.down()
 
     # --- what there is ----------------------------------------------------------------------------
 
@@ -153,6 +166,17 @@ class Cluster:
 
     def _do(self, *words: str) -> str:
         return _check(_call(self.id, *words))
+
+
+def _claim(id_: int, claim: ExitStack) -> bool:
+    """Claim an id for this process; says whether nobody else had. The claim ends with its stack."""
+    name = claim.enter_context(socket.socket(socket.AF_UNIX))
+    try:
+        name.bind(f"\0thalweg-cluster-{id_}-claimed")
+    except OSError:
+        claim.close()
+        return False
+    return True
 
 
 def _call(id_: int, *words: str) -> subprocess.CompletedProcess[str]:
