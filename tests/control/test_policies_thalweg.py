@@ -12,7 +12,7 @@ from scaling_views import bolt, changes, drive, samples, source, throttled, view
 
 from thalweg.config import ProfileName
 from thalweg.connectors.profiles import constant
-from thalweg.control.scaling.experience import achieved, experience
+from thalweg.control.scaling.experience import Loads, experience
 from thalweg.control.scaling.ours import PROFILES, Need, Thalweg
 from thalweg.control.scaling.outlook import outlook
 from thalweg.control.scaling.values import Change, Node
@@ -215,10 +215,10 @@ def test_what_earlier_degrees_achieved_is_remembered() -> None:
     # Four tasks that could do 400 a sample did 200 while tuples waited: half of it.
     made = samples("work", [200] * 6, cost=0.1, degree=4, pending=1000)
     seen = view([Node("posts"), bolt("work", "posts")], {"work": made}, delta=30.0)
-    assert achieved(seen, seen.node("work"), made, rate=10.0) == pytest.approx(0.5)
+    assert Loads(seen, seen.node("work"), rate=10.0).achieved(made) == pytest.approx(0.5)
     # Where nothing waits a task had no more to do.
     idle = samples("work", [200] * 6, cost=0.1, degree=4)
-    assert achieved(seen, seen.node("work"), idle, rate=10.0) == 1.0
+    assert Loads(seen, seen.node("work"), rate=10.0).achieved(idle) == 1.0
 
 
 def test_a_period_with_a_change_in_it_says_nothing_about_what_tasks_achieve() -> None:
@@ -226,7 +226,7 @@ def test_a_period_with_a_change_in_it_says_nothing_about_what_tasks_achieve() ->
     changed = [Change(15.0, "work", 2, 4)]
     nodes = [Node("posts"), bolt("work", "posts")]
     seen = view(nodes, {"work": made}, delta=30.0, changes=changed)
-    assert achieved(seen, seen.node("work"), made, rate=10.0) == 1.0
+    assert Loads(seen, seen.node("work"), rate=10.0).achieved(made) == 1.0
 
 
 def test_what_a_change_costs_is_learnt_from_earlier_changes() -> None:

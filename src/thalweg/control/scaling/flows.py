@@ -11,19 +11,28 @@ step, until it is not held back any more, or until a step has brought it no furt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from thalweg.control.scaling.estimating import selectivity
 from thalweg.control.scaling.values import Node, Sample, Stream, View
 
-#: Share of a period beyond which a source that was held back has more to send than it could.
-HELD = 0.5
-#: It is taken to have so many times what it sent at most: beyond the limit of every profile.
-_MOST_MORE = 2.5
-#: How many times as much it has to send after degrees have risen for that to be worth repeating.
-_HELPED = 1.1
+
+@dataclass(frozen=True)
+class Holding:
+    """What is made of sources that were held back."""
+
+    #: Share of a period beyond which such a source has more to send than it could.
+    share: float = 0.5
+    #: It is taken to have so many times what it sent at most: beyond the limit of every profile.
+    most: float = 2.5
+    #: How many times as much it has to send after degrees have risen for another rise.
+    helped: float = 1.1
+
+
+HOLDING = Holding()
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Flow:
 Flows = dict[Stream, Flow]
 
 
-def source_flows(view: View, catch_up: float) -> Flows:
+def source_flows(view: View, catch_up: float, holding: Holding = HOLDING) -> Flows:
     """Give what sources have to send: what they sent, and what they hold back.
 
     Those of which samples are missing are left out: what they sent before says nothing about now.
@@ -48,26 +57,28 @@ def source_flows(view: View, catch_up: float) -> Flows:
     for node in view.nodes:
         samples = view.history.get(node.name, ()) if node.is_source else ()
         if samples and view.windows[node.name].complete:
-            vain = _in_vain(view, samples)
-            held = 0.0 if vain or samples[-1].held <= HELD else samples[-1].held
+            vain = _in_vain(view, samples, holding)
+            held = 0.0 if vain or samples[-1].held <= holding.share else samples[-1].held
+            # In vain, what they were held back for counts for nothing.
+            rule = replace(holding, share=math.inf) if vain else holding
             pairs = [(samples[0], samples[0]), *pairwise(samples)]
             for stream in view.streams(node.name):
-                rates = [_offered(a, b, stream.name, vain) / view.period for a, b in pairs]
+                rates = [_offered(a, b, stream.name, rule) / view.period for a, b in pairs]
                 flows[stream] = Flow(rates, samples[-1].pending / catch_up, held)
     return flows
 
 
-def _offered(before: Sample, sample: Sample, stream: str, vain: bool) -> float:
+def _offered(before: Sample, sample: Sample, stream: str, holding: Holding) -> float:
     """Give what a source had to send in a period."""
     sent, grown = sample.emitted.get(stream, 0), max(0, sample.pending - before.pending)
-    if vain or sample.held <= HELD:
+    if sample.held <= holding.share:
         return sent + grown
     if sample.pending:  # it knows what it has
         return sent + grown + sample.lost
-    return sent * min(_MOST_MORE, 1 / max(1 - sample.held, 1e-9))
+    return sent * min(holding.most, 1 / max(1 - sample.held, 1e-9))
 
 
-def _in_vain(view: View, samples: Sequence[Sample]) -> bool:
+def _in_vain(view: View, samples: Sequence[Sample], holding: Holding) -> bool:
     """Say whether a source was held back before degrees rose last, and sends no more since.
 
     As long as nobody knows, it is not tried again.
@@ -78,15 +89,15 @@ def _in_vain(view: View, samples: Sequence[Sample]) -> bool:
     then = last[0].time + view.period / 2  # clocks are early or late by part of a period
     before = [sample for sample in samples if sample.time < then][-1:]
     after = [sample for sample in samples if sample.time > then][-1:]
-    if not before or before[0].held <= HELD:
+    if not before or before[0].held <= holding.share:
         return False
-    return not after or after[0].processed < _HELPED * before[0].processed
+    return not after or after[0].processed < holding.helped * before[0].processed
 
 
-def were_held(view: View) -> bool:
+def were_held(view: View, holding: Holding = HOLDING) -> bool:
     """Say whether a source was held back as far as is known: nobody has seen all that came."""
     sources = (view.history.get(node.name, ()) for node in view.nodes if node.is_source)
-    return any(sample.held > HELD for samples in sources for sample in samples)
+    return any(sample.held > holding.share for samples in sources for sample in samples)
 
 
 def passed_flows(

@@ -23,9 +23,11 @@ from thalweg.config import ProfileName
 from thalweg.control.scaling.budgets import budgets
 from thalweg.control.scaling.deadlines import JustInTime, unsteady
 from thalweg.control.scaling.estimating import Combine, combined, kept, latency, unready
-from thalweg.control.scaling.experience import Experience, experience
+from thalweg.control.scaling.experience import JUDGING, Experience, Judging, experience
 from thalweg.control.scaling.flows import (
+    HOLDING,
     Flow,
+    Holding,
     arriving_rates,
     held_back,
     own_rates,
@@ -34,12 +36,10 @@ from thalweg.control.scaling.flows import (
     waiting,
     were_held,
 )
-from thalweg.control.scaling.outlook import Outlook, outlook
+from thalweg.control.scaling.outlook import FORECASTING, Forecasting, Outlook, outlook
 from thalweg.control.scaling.values import Decision, Node, Stream, Timing, View
 
 _TIMING = Timing(delta=30.0, grace=10.0)
-#: Part of a latency bound that is left for waiting, though processing alone takes longer.
-_LEAST = 0.01
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,12 @@ class Thalweg:
     memory: float = 120.0
     #: Seconds that a tuple may take from a source to the last component; None for any.
     bound: float | None = None
+    #: Part of that which is left for waiting, though processing alone takes longer.
+    least: float = 0.01
+    #: How rates are forecast, earlier periods judged, and sources that were held back understood.
+    forecasting: Forecasting = FORECASTING
+    judging: Judging = JUDGING
+    holding: Holding = HOLDING
     timing: Timing = _TIMING
     name: str = "thalweg"
 
@@ -182,7 +188,7 @@ class Thalweg:
     def decide(self, view: View) -> tuple[Decision, ...]:
         """Follow the forecast rates from the sources to the sinks."""
         horizon = self.use.ahead * view.period
-        flows = source_flows(view, horizon)
+        flows = source_flows(view, horizon, self.holding)
         decisions = []
         for node in view.scalable:
             need = self.need(view, node, flows)
@@ -204,7 +210,7 @@ class Thalweg:
         known = {each.name: latency(view, each, "mean") for each in view.scalable}
         takes = {name: seconds for name, seconds in known.items() if seconds is not None}
         budget = budgets(view.nodes, self.bound, takes)[node.name]
-        budget = max(budget, _LEAST * self.bound)
+        budget = max(budget, self.least * self.bound)
         bursts = None if use.bursts is None else min(use.bursts, budget)
         return replace(use, wait=min(use.wait, budget), bursts=bursts)
 
@@ -212,12 +218,12 @@ class Thalweg:
         """Estimate what a component needs, or say why that is not possible."""
         if reason := unready(view, node):
             return reason
-        known = experience(view, node, self.memory, self.pause)
+        known = experience(view, node, self.memory, self.pause, self.judging)
         if known is None:
             return "it has not processed anything yet"
         use, rates = self.use, arriving_rates(view, node, flows)
-        seen = outlook(rates, use.ahead, use.lasts)
-        own = outlook(own_rates(view, node), use.ahead, use.lasts)
+        seen = outlook(rates, use.ahead, use.lasts, self.forecasting)
+        own = outlook(own_rates(view, node), use.ahead, use.lasts, self.forecasting)
         more = sum(flows[stream].more for stream in node.inputs if stream in flows)
         held = held_back(node, flows)
         how = "max" if held else use.combine  # what has come is what was let through
@@ -230,7 +236,7 @@ class Thalweg:
     def _just_in_time(self, view: View, node: Node, need: Need) -> Decision | None:
         """Decide about a component whose tuples come in bursts; None if they do not."""
         rates, use = own_rates(view, node), self.use_at(view, node)
-        if use.bursts is None or not unsteady(rates, use.unsteady) or were_held(view):
+        if use.bursts is None or not unsteady(rates, use.unsteady) or were_held(view, self.holding):
             return None
         rule = JustInTime(use.bursts, use.gain, use.calm, use.spare)
         known = Experience(need.per_task, need.pause)
