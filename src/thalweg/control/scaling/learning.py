@@ -1,8 +1,8 @@
 """Policy ``learning``: a table from input-rate band to degree, learnt by reward (rlearn).
 
 Rates are put into bands that grow by a constant factor. A degree that was in force at some rate is
-rewarded for the tuples that it processed, and pays for its tasks and for tuples left waiting. The
-table keeps the mean reward of each degree in each band; the policy takes the best one.
+rewarded for the tuples that it processed, and pays for those left waiting. The table keeps the mean
+reward of each degree in each band; the policy takes the best one, when each has paid for its tasks.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from thalweg.errors import UsageError, explain
 class Reward:
     """What a degree is worth for one sample period, against all tuples processed."""
 
-    #: What each task costs.
-    task: float = 0.02
     #: What it costs to leave as many tuples waiting as arrive.
     waiting: float = 1.0
 
@@ -32,13 +30,13 @@ class Reward:
         """Judge a sample.
 
         >>> Reward().of(Sample("count", 0.0, 2, received=100, processed=100))
-        0.96
+        1.0
         >>> Reward().of(Sample("count", 0.0, 1, received=100, processed=50, pending=50))
-        -0.02
+        0.0
         """
         tuples = max(1, sample.received)
         done, left = min(1.0, sample.processed / tuples), min(1.0, sample.pending / tuples)
-        return done - self.waiting * left - self.task * sample.degree
+        return done - self.waiting * left
 
 
 class Mean(msgspec.Struct, frozen=True):
@@ -53,11 +51,14 @@ class Mean(msgspec.Struct, frozen=True):
         return Mean(self.value + (reward - self.value) / count, count)
 
 
-class Table(msgspec.Struct, frozen=True, tag_field="kind", tag="thalweg scaling table 1"):
+class Table(msgspec.Struct, frozen=True, tag_field="kind", tag="thalweg scaling table 2"):
     """What was learnt: the mean reward of every degree that was seen, by component and band."""
 
     #: Each band ends at this many times the rate at which it begins.
     growth: float = 1.25
+    #: What the tasks of the highest degree of a band cost; others cost less by as many as they have
+    #: fewer, so that hundreds of tasks are judged as a few are.
+    tasks: float = 0.16
     rewards: Mapping[str, Mapping[int, Mapping[int, Mean]]] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,8 +81,9 @@ class Table(msgspec.Struct, frozen=True, tag_field="kind", tag="thalweg scaling 
         if not bands:
             return None
         wanted = self.band(rate)
-        nearest = min(bands, key=lambda band: (abs(band - wanted), -band))
-        return max(sorted(bands[nearest]), key=lambda degree: bands[nearest][degree].value)
+        means = bands[min(bands, key=lambda band: (abs(band - wanted), -band))]
+        each = self.tasks / max(means)
+        return max(sorted(means), key=lambda degree: means[degree].value - each * degree)
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
@@ -115,7 +117,7 @@ def learnt(
         degrees = rewards.setdefault(sample.component, {}).setdefault(band, {})
         seen = degrees.get(sample.degree, Mean())
         degrees[sample.degree] = seen.plus(judge.of(sample))
-    return Table(known.growth, rewards)
+    return msgspec.structs.replace(known, rewards=rewards)
 
 
 @dataclass(frozen=True)
