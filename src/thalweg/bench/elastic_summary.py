@@ -130,6 +130,7 @@ def _balancing(name: str, rows: Rows) -> dict[str, Any]:
         f"osg_expert_latency_ratio_{law}": calm["latency_mean"] / calm_shuffle["latency_mean"],
         f"osg_deviation_ratio_{law}": osg["deviation"] / shuffle["deviation"],
         f"osg_latency_ratio_{law}": osg["latency_mean"] / shuffle["latency_mean"],
+        f"osg_calm_latency_ratio_{law}": osg["calm_latency"] / shuffle["calm_latency"],
         f"osg_latency_ratio_same_changes_{law}": rows[SAME]["latency_mean"]
         / shuffle["latency_mean"],
         f"osg_queue_ratio_{law}": osg["queued"] / max(shuffle["queued"], 1e-9),
