@@ -102,9 +102,15 @@ class LeastWork:
         return assigned.tasks
 
     def resize(self, tasks: int, waiting_tasks: Ints, waiting: Ints) -> None:
-        """Let new tasks join with the least work, and forget what waits."""
+        """Let new tasks join with the least work, and forget what waits.
+
+        So are markers forgotten that have not been reached: they are behind tuples that were taken
+        back, and until as many others are done, those behind them would be answered too late.
+        """
         self.scheduler.take_back(waiting_tasks, self._hashes[waiting])
         self.scheduler.resize(tasks)
+        for costs in self._costs:
+            costs.forget_markers()
         least = min(costs.seconds for costs in self._costs)
         fresh = range(len(self._costs), tasks)
         self._costs = self._costs[:tasks]
