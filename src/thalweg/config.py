@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from thalweg.clock import seconds
-from thalweg.errors import TopologyError, UsageError, explain
+from thalweg.errors import TopologyError, UsageError, explain, meant
 from thalweg.eventtime import EventTime, as_event_time
 from thalweg.hooks import checked_hooks
 
@@ -114,8 +113,7 @@ class Options:
         read = dict(values)
         for name in read:
             if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {close[0]!r}?" if close else ""
+                hint = meant(name, known)
                 raise TopologyError(
                     explain(f"option {name!r}", where, f"one of {known}", hint=hint)
                 )

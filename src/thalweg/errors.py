@@ -22,7 +22,7 @@ import os
 import sysconfig
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 __all__ = [
@@ -114,14 +114,20 @@ def explain(
     return f"{text} ({hint})" if hint else text
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def meant(
+    name: str, known: Iterable[str], alike: float = 0.6, show: Callable[[str], str] = str
+) -> str:
     """Ask whether the closest of some names was meant; empty where none is close.
+
+    ``alike`` is how close it has to be, up to 1 for the same; ``show`` writes it out.
 
     >>> meant("sprak", ["local", "spark"]), meant("abacus", ["local", "spark"])
     ("did you mean 'spark'?", '')
+    >>> meant("sprak", ["spark"], alike=0.9), meant("sprak", ["spark"], show=str.upper)
+    ('', "did you mean 'SPARK'?")
     """
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f"did you mean {close[0]!r}?" if close else ""
+    close = difflib.get_close_matches(name, list(known), 1, alike)
+    return f"did you mean {show(close[0])!r}?" if close else ""
 
 
 def locate(function: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import get_args
@@ -13,7 +12,7 @@ from thalweg import keys
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, has_timers
 from thalweg.config import ORDERS, OrderName
-from thalweg.errors import TopologyError, explain, locate
+from thalweg.errors import TopologyError, explain, locate, meant
 from thalweg.eventtime import A_TIME, is_time
 from thalweg.groupings import (
     Choices,
@@ -33,8 +32,7 @@ _METHODS: dict[type, str] = {Bolt: "process", BlockBolt: "process_block"}
 
 def unknown(name: str, what: str, where: str, known: Sequence[str]) -> TopologyError:
     """Make the error for a name that nobody declared, with the closest one that exists."""
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else ""
+    hint = meant(name, known)
     return TopologyError(
         explain(f"{what} {name!r}", where, f"one of {list(known)}", "a name nobody declared", hint)
     )

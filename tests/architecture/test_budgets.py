@@ -60,6 +60,11 @@ def test_nothing_reads_code_from_data(name: str) -> None:
     assert [found.split(": ")[1] for found in dangerous(TEXTS[name])] == allowed
 
 
+def test_the_closest_name_is_looked_for_and_asked_about_in_one_place() -> None:
+    asks = re.compile("did you mean|get_close_matches")
+    assert [name for name, text in TEXTS.items() if asks.search(text)] == ["errors.py"]
+
+
 READABLE = {
     str(path.relative_to(ROOT)): path
     for path in project_files()

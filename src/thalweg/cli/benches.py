@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import typing
@@ -15,7 +14,7 @@ import msgspec
 from thalweg.cli.bars import bar
 from thalweg.cli.output import writing
 from thalweg.cli.showing import error_console, print_table, result_console, rows_table
-from thalweg.errors import UsageError, explain
+from thalweg.errors import UsageError, explain, meant
 
 Bench = Callable[..., Mapping[str, Any]]
 
@@ -36,8 +35,7 @@ def run_bench(name: str, json: Path | None, quick: bool, options: Sequence[str] 
     """Run one measurement, print its summary, and write all results when asked to."""
     benches = known_benches()
     if name not in benches:
-        close = difflib.get_close_matches(name, benches, 1)
-        hint = f"did you mean {close[0]!r}?" if close else ""
+        hint = meant(name, benches)
         raise UsageError(explain(f"bench {name!r}", "", f"one of {sorted(benches)}", hint=hint))
     if json is not None and not json.parent.is_dir():
         raise _unwritable(json, "no such folder", f"make it first: mkdir -p {json.parent}")

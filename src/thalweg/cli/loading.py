@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.machinery
 import importlib.util
 import inspect
@@ -16,7 +15,7 @@ from typing import Any
 from thalweg import execution
 from thalweg.builder import TopologyBuilder
 from thalweg.cli.failures import user_error
-from thalweg.errors import UsageError, explain, shorten
+from thalweg.errors import UsageError, explain, meant, shorten
 from thalweg.flow import Flow
 from thalweg.topology import Topology
 
@@ -60,8 +59,8 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         got = "a folder"
         hint = f"name a file in it: {path / names[0]}" if names else "name a Python file"
-    elif close := difflib.get_close_matches(path.name, names, 1):
-        hint = f"did you mean {str(folder / close[0])!r}?"
+    else:
+        hint = meant(path.name, names, show=lambda near: str(folder / near)) or hint
     raise UsageError(explain(f"file {str(path)!r}", "", "a Python file", got, hint))
 
 
@@ -225,13 +224,12 @@ def _unknown_needs(function: Callable[..., object]) -> list[str]:
 
 def _no_such_name(module: ModuleType, path: Path, name: str) -> UsageError:
     known = _candidates(module)
-    close = difflib.get_close_matches(name, known, 1)
     return UsageError(
         explain(
             f"name {name!r}",
             f"file {str(path)!r}",
             f"one of {known}" if known else _WANTED,
             "a name that is not there",
-            f"did you mean {close[0]!r}?" if close else "",
+            meant(name, known),
         )
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import json
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from thalweg.cli.showing import error_console, print_table, result_console, rows
 from thalweg.cli.state_files import Record, check_suffix, write_records
 from thalweg.cli.state_import import import_file, origin_of
 from thalweg.cli.state_values import Values, key_to_json, keys_meant
-from thalweg.errors import UsageError, explain
+from thalweg.errors import UsageError, explain, meant
 from thalweg.statelog.reading import Version, manifest_at, versions_at
 from thalweg.statelog.runs import Runs
 
@@ -69,8 +68,8 @@ def get_value(
         names = _names(opened, component)
         values = _values(opened, component)
         found: dict[str, bytes] = {}
-        for meant in keys_meant(key):
-            looked_up = {name: opened.look_up(name, meant) for name in names}
+        for one in keys_meant(key):
+            looked_up = {name: opened.look_up(name, one) for name in names}
             found = {name: data for name, data in looked_up.items() if data is not None}
             if found:
                 break
@@ -177,14 +176,12 @@ def _names(opened: Version, component: str) -> list[str]:
     """Give the names of a component's state; raises when there is no such component."""
     stateful = _stateful(opened)
     if component not in stateful:
-        close = difflib.get_close_matches(component, stateful, 1)
-        hint = f"did you mean {close[0]!r}?" if close else ""
         raise UsageError(
             explain(
                 f"component {component!r}",
                 f"version {opened.manifest.version} at {opened.location}",
                 f"one with state: {', '.join(stateful) or 'there is none'}",
-                hint=hint,
+                hint=meant(component, stateful),
             )
         )
     return opened.components().get(component, [])

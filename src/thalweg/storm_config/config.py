@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -12,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from thalweg.errors import UsageError, explain, shorten
+from thalweg.errors import UsageError, explain, meant, shorten
 from thalweg.storm_config.keys import KEYS, MEANINGLESS, OF_CLUSTERS
 
 # How alike a key has to be to one of Storm's to be taken for a slip.
@@ -149,8 +148,8 @@ def _check_unknown(values: Mapping[str, Any], where: str) -> None:
     """Refuse keys that look like slips; others may be of a version of Storm that is not known."""
     unknown = []
     for key in filter(_is_own, values):
-        for near in difflib.get_close_matches(key, [*KEYS, *MEANINGLESS], 1, _ALIKE):
-            unknown.append(f"{key!r} (did you mean {near!r}?)")
+        if hint := meant(key, [*KEYS, *MEANINGLESS], _ALIKE):
+            unknown.append(f"{key!r} ({hint})")
     if unknown:
         subject = "key" if len(unknown) == 1 else "keys"
         raise UsageError(explain(subject, where, "keys that Storm has", ", ".join(unknown)))

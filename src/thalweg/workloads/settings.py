@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
-from thalweg.errors import UsageError, explain
+from thalweg.errors import UsageError, explain, meant
 
 S = TypeVar("S")
 
@@ -27,8 +26,7 @@ def read_settings(kind: type[S], values: Mapping[str, str]) -> S:
     known = typing.get_type_hints(kind)
     for name in values:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else ""
+            hint = meant(name, known)
             raise UsageError(explain(f"setting {name!r}", "", f"one of {list(known)}", hint=hint))
     return kind(**{name: _read(name, value, known[name]) for name, value in values.items()})
 
