@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scaling_views import bolt, samples, source
@@ -50,9 +51,11 @@ class Stays:
         return plan
 
 
-def deciding(path: Path, told: list[Event], speed: float = 1.0, topology: str = "one") -> Deciding:
-    how = Scaling("autoscale", history=path, speed=speed)
-    return Deciding(how, NODES, Stays(), Around(), told.append, Topology(topology, ()))
+def deciding(
+    path: Path, told: list[Event], speed: float = 1.0, topology: str = "one", **how: Any
+) -> Deciding:
+    scaling = Scaling("autoscale", history=path, speed=speed, **how)
+    return Deciding(scaling, NODES, Stays(), Around(), told.append, Topology(topology, ()))
 
 
 def looks(count: int, speed: float = 1.0) -> Iterator[tuple[float, list[Sample]]]:
@@ -160,3 +163,70 @@ def test_files_of_version_1_can_be_read_and_added_to(tmp_path: Path) -> None:
         assert [s.received for s in history.samples()] == [7, 2]
         assert [s.received for s in history.samples(origin=Origin("one", 10.0))] == [2]
         assert history.origins() == [Origin(), Origin("one", 10.0)]
+
+
+#: What a file of version 2 has: a decision that was carried out, of a topology.
+_WITHOUT_WISHES = """
+CREATE TABLE samples (
+    component TEXT NOT NULL, time REAL NOT NULL, sample TEXT NOT NULL,
+    topology TEXT, period REAL, PRIMARY KEY (component, time)
+) WITHOUT ROWID;
+CREATE TABLE decisions (
+    time REAL NOT NULL, policy TEXT NOT NULL, decision TEXT NOT NULL, topology TEXT, period REAL
+);
+INSERT INTO decisions VALUES (10.0, 'ds2',
+    '{"component":"count","degree":3,"before":2,"reason":"too much"}', 'one', 10.0);
+PRAGMA user_version = 2;
+"""
+
+
+@pytest.mark.parametrize("text", [_OLD, _WITHOUT_WISHES], ids=["version 1", "version 2"])
+def test_wishes_can_be_added_to_files_that_had_none(tmp_path: Path, text: str) -> None:
+    old = sqlite3.connect(tmp_path / "old.db")
+    old.executescript(text)
+    old.close()
+    wish = Recorded(20.0, "ds2", Decision("count", 9, 3, "far too much"), wish=True)
+    with History(tmp_path / "old.db", writes=False) as history:
+        assert history.wishes() == []
+        assert history.changes() == [Change(10.0, "count", 2, 3)]
+    with History(tmp_path / "old.db") as history:
+        history.add((), [wish])
+    with History(tmp_path / "old.db", writes=False) as history:
+        assert history.wishes() == [wish]
+        assert history.changes() == [Change(10.0, "count", 2, 3)]
+
+
+def test_a_dry_run_keeps_what_each_policy_wished_whenever_that_changed(tmp_path: Path) -> None:
+    policies = deciding(tmp_path / "h.db", [], dry_run=True, beside=("static",))
+    policies.open(0.0)
+    for now, seen in looks(30):
+        policies.decide(now, seen)
+    policies.close()
+    with History(tmp_path / "h.db", writes=False) as history:
+        assert history.decisions() == []
+        wishes = [(w.policy, w.decision.before, w.decision.degree) for w in history.wishes()]
+    assert wishes == [("autoscale", 1, 1), ("static", 1, 1), ("autoscale", 1, 8)]
+
+
+def test_policies_beside_the_one_that_leads_only_wish(tmp_path: Path) -> None:
+    policies = deciding(tmp_path / "h.db", [], beside=("incremental",))
+    policies.open(0.0)
+    for now, seen in looks(30):
+        policies.decide(now, seen)
+    policies.close()
+    with History(tmp_path / "h.db", writes=False) as history:
+        assert {made.policy for made in history.decisions()} == {"autoscale"}
+        assert {made.policy for made in history.wishes()} == {"incremental"}
+
+
+def test_a_later_run_does_not_take_wishes_for_changes(tmp_path: Path) -> None:
+    dry = deciding(tmp_path / "h.db", [], dry_run=True)
+    dry.open(0.0)
+    for now, seen in looks(30):
+        dry.decide(now, seen)
+    dry.close()
+    later = deciding(tmp_path / "h.db", [])
+    later.open(300.0)
+    assert len(later.view(300.0).history["count"]) == 30
+    assert later.view(300.0).changes == ()
+    later.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from thalweg.cli.app import app
 from thalweg.control.scaling.autoscale import Autoscale
 from thalweg.control.scaling.forecasting import linear
-from thalweg.control.scaling.history import History
+from thalweg.control.scaling.history import History, Recorded
 from thalweg.control.scaling.monitor import Monitor, stretched
 from thalweg.control.scaling.policies import NAMES, POLICIES, named
 from thalweg.control.scaling.values import (
@@ -237,6 +238,23 @@ def test_the_history_is_printed_with_reasons(tmp_path: Path) -> None:
     assert "critical activity" in shown.stdout
     assert "nothing to do" not in shown.stdout
     assert "nothing to do" in CliRunner().invoke(app, ["history", str(path), "--all"]).stdout
+
+
+def test_wishes_are_printed_as_not_carried_out(tmp_path: Path) -> None:
+    path, wide = tmp_path / "history.db", {"COLUMNS": "200"}
+    with History(path) as history:
+        history.decided(10.0, "ds2", [Decision("count", 4, 1, "too much")])
+        wished = [Decision("count", 8, 4, "far too much"), Decision("count", 4, 4, "enough")]
+        history.add((), [Recorded(20.0, "static", each, wish=True) for each in wished])
+    shown = CliRunner().invoke(app, ["history", str(path)], env=wide)
+    assert re.search(r"ds2 +count +1 -> 4 +yes +too much", shown.stdout)
+    assert re.search(r"static +count +4 -> 8 +no +far too much", shown.stdout)
+    assert "enough" not in shown.stdout
+    counts = "1 decisions, 1 of them for a change; 2 wishes, 1 of them for a change"
+    assert shown.stderr.strip() == counts
+    done = CliRunner().invoke(app, ["history", str(path), "--no-wishes"], env=wide)
+    assert "far too much" not in done.stdout
+    assert done.stderr.strip() == "1 decisions, 1 of them for a change"
 
 
 def test_an_unknown_policy_is_refused() -> None:

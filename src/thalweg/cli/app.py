@@ -376,11 +376,14 @@ def history(
     everything: Annotated[
         bool, typer.Option("--all", help="Decisions for no change as well.")
     ] = False,
+    no_wishes: Annotated[
+        bool, typer.Option("--no-wishes", help="Nothing of policies that were only asked.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
-    """Show which degrees were changed, when, and why."""
+    """Show which degrees were changed, or only wished, when, and why."""
     with reported(debug):
-        show_history(file, everything)
+        show_history(file, everything, not no_wishes)
 
 
 @app.command(hidden=True)  # --version is on the first screen

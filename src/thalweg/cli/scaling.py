@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -196,16 +196,22 @@ def _range(degrees: list[int]) -> str:
     return str(low) if low == high else f"{low}-{high} ({fmean(degrees):.1f})"
 
 
-def show_history(path: Path, everything: bool) -> None:
-    """Print the degrees that were changed, or all decisions, with their reasons."""
+def show_history(path: Path, everything: bool, wishes: bool = True) -> None:
+    """Print the degrees that were changed, or wished, or all decisions, with their reasons."""
     with History(path, writes=False) as history:
-        recorded = history.decisions()
+        made, wished = history.decisions(), history.wishes() if wishes else []
+    recorded = sorted([*made, *wished], key=lambda one: one.time)
     rows = [_row(one) for one in recorded if everything or one.decision.changes]
     if rows:
         with writing():
             print_table(result_console(), rows_table(rows))
+    told = [_counted("decisions", made), *([_counted("wishes", wished)] if wished else [])]
+    error_console().print("; ".join(told))
+
+
+def _counted(what: str, recorded: Sequence[Recorded]) -> str:
     changes = sum(one.decision.changes for one in recorded)
-    error_console().print(f"{len(recorded):,} decisions, {changes:,} of them for a change")
+    return f"{len(recorded):,} {what}, {changes:,} of them for a change"
 
 
 def _row(one: Recorded) -> Mapping[str, str]:
@@ -215,6 +221,7 @@ def _row(one: Recorded) -> Mapping[str, str]:
         "policy": one.policy,
         "component": made.component,
         "degree": f"{made.before} -> {made.degree}" if made.changes else str(made.before),
+        "carried out": "no" if one.wish else "yes",
         "reason": made.reason,
     }
 

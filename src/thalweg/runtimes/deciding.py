@@ -90,6 +90,8 @@ class Deciding:
             [*around.first, Replicate(policy), *around.shared] for policy in self._policies
         ]
         steps[0] = [*around.above, *steps[0], *around.below]
+        #: What each policy that is only asked has said last, by component.
+        self._wished: list[dict[str, tuple[int, int]]] = [{} for _ in self._policies]
         self._loops = [Loop(*each) for each in zip(self._monitors, steps, strict=True)]
 
     def open(self, now: float) -> None:
@@ -131,7 +133,7 @@ class Deciding:
 
         Gives what is being done.
         """
-        done = Plan()
+        done, wishes = Plan(), list[Recorded]()
         for number, policy in enumerate(self._policies):
             obeyed = number == 0 and not self._how.dry_run
             watching = Watching(self._runtime)
@@ -139,10 +141,11 @@ class Deciding:
             if obeyed:
                 done = plan
                 self._note(now, plan)
-            elif watching.plan.made:
-                plan = watching.plan
+            else:
+                plan = watching.plan if watching.plan.made else plan
+                wishes += self._wishes(now, number, plan)
             self._tell(now, policy.name, plan, obeyed)
-        self._keep(now, samples, done)
+        self._keep(now, samples, done, wishes)
         return done
 
     def given_up(self, now: float, why: str) -> None:
@@ -162,14 +165,23 @@ class Deciding:
             for monitor in self._monitors:
                 monitor.rewired(rewired(monitor.nodes, made))
 
-    def _keep(self, now: float, samples: Sequence[Sample], plan: Plan) -> None:
+    def _wishes(self, now: float, number: int, plan: Plan) -> list[Recorded]:
+        """Give what a policy wishes anew; what it has said already is not kept again."""
+        said, policy = self._wished[number], self._policies[number].name
+        new = [m for m in plan.degrees if said.get(m.component) != (m.before, m.degree)]
+        said.update({made.component: (made.before, made.degree) for made in new})
+        return [Recorded(now, policy, made, wish=True) for made in new]
+
+    def _keep(
+        self, now: float, samples: Sequence[Sample], plan: Plan, wishes: Sequence[Recorded] = ()
+    ) -> None:
         """Write a look to the history; a stream does not end because that is not possible."""
         if self._history is None:
             return
         policy = self._policies[0].name
         try:
             made = [Recorded(now, policy, each) for each in plan.degrees]
-            self._history.add(samples, made, self._origin)
+            self._history.add(samples, [*made, *wishes], self._origin)
         except StateError as error:
             self._history.close()
             self._history = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,7 +20,7 @@ from thalweg.errors import StateError, explain
 
 _Value = TypeVar("_Value")
 
-_VERSION, _WITHOUT_ORIGIN = 2, 1
+_VERSION, _WITHOUT_WISHES, _WITHOUT_ORIGIN = 3, 2, 1
 #: Seconds to wait for somebody else who writes; a stream cannot wait for long.
 _WAIT = 1.0
 _TABLES = (
@@ -30,17 +31,20 @@ _TABLES = (
     "CREATE INDEX IF NOT EXISTS samples_by_time ON samples (time)",
     """CREATE TABLE IF NOT EXISTS decisions (
     time REAL NOT NULL, policy TEXT NOT NULL, decision TEXT NOT NULL,
-    topology TEXT, period REAL
+    topology TEXT, period REAL, wish INTEGER NOT NULL DEFAULT 0
 )""",
     "CREATE INDEX IF NOT EXISTS decisions_by_time ON decisions (time)",
     f"PRAGMA user_version = {_VERSION}",
 )
-#: What makes a file of version 1 one of version 2.
-_ADDED = tuple(
-    f"ALTER TABLE {table} ADD COLUMN {column}"
-    for table in ("samples", "decisions")
-    for column in ("topology TEXT", "period REAL")
-)
+#: What makes a file of a version one of the next.
+_ADDED = {
+    _WITHOUT_ORIGIN: tuple(
+        f"ALTER TABLE {table} ADD COLUMN {column}"
+        for table in ("samples", "decisions")
+        for column in ("topology TEXT", "period REAL")
+    ),
+    _WITHOUT_WISHES: ("ALTER TABLE decisions ADD COLUMN wish INTEGER NOT NULL DEFAULT 0",),
+}
 
 
 class Origin(msgspec.Struct, frozen=True, order=True):
@@ -59,6 +63,8 @@ class Recorded(msgspec.Struct, frozen=True):
     time: float
     policy: str
     decision: Decision
+    #: Whether the policy was only asked: nothing was done.
+    wish: bool = False
 
 
 class History:
@@ -74,15 +80,15 @@ class History:
         decided: Iterable[Recorded] = (),
         origin: Origin = _NOBODY_KNOWS,
     ) -> None:
-        """Keep samples and what was decided on them; a sample that is there stays as it is."""
+        """Keep samples and what was decided or wished; a sample that is there stays as it is."""
         of = origin.topology, origin.period
         seen = [(s.component, s.time, _text(s), *of) for s in samples]
-        made = [(r.time, r.policy, _text(r.decision), *of) for r in decided]
+        made = [(r.time, r.policy, _text(r.decision), *of, r.wish) for r in decided]
         times = [row[1] for row in seen] + [row[0] for row in made]
         try:
             with self._db:
                 self._db.executemany("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?, ?)", seen)
-                self._db.executemany("INSERT INTO decisions VALUES (?, ?, ?, ?, ?)", made)
+                self._db.executemany("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?)", made)
                 self._forget(max(times, default=0.0))
         except sqlite3.Error as error:
             expected = "a file that can be written"
@@ -98,12 +104,12 @@ class History:
         return [self._read(text, Sample) for (text,) in self._rows(query, since, origin)]
 
     def decisions(self, since: float = 0.0, origin: Origin | None = None) -> list[Recorded]:
-        """Give decisions in the order in which they were made; all, or those of one origin."""
-        query = (
-            "SELECT time, policy, decision{of} FROM decisions WHERE time >= ? ORDER BY time, rowid"
-        )
-        rows = self._rows(query, since, origin)
-        return [Recorded(time, policy, self._read(text, Decision)) for time, policy, text in rows]
+        """Give decisions that were carried out, in their order; all, or those of one origin."""
+        return [made for made in self._recorded(since, origin) if not made.wish]
+
+    def wishes(self, since: float = 0.0, origin: Origin | None = None) -> list[Recorded]:
+        """Give in the same way what policies said that were only asked."""
+        return [made for made in self._recorded(since, origin) if made.wish]
 
     def changes(self, since: float = 0.0, origin: Origin | None = None) -> list[Change]:
         """Give the degrees that were changed, in the order of time."""
@@ -152,7 +158,7 @@ class History:
     def _known(self, db: sqlite3.Connection, *others: int) -> int:
         """Give the version, which has to be one that can be read."""
         (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version not in {_VERSION, _WITHOUT_ORIGIN, *others}:
+        if version not in {_VERSION, *_ADDED, *others}:
             raise self._error(f"version {version}")  # noqa: EM102 (what was found)
         self._version = int(version)
         return self._version
@@ -163,10 +169,21 @@ class History:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("BEGIN IMMEDIATE")
-        old = self._known(db, 0) == _WITHOUT_ORIGIN
-        for statement in (*(_ADDED if old else ()), *_TABLES):
+        old = self._known(db, 0) or _VERSION
+        added = (each for version, each in _ADDED.items() if version >= old)
+        for statement in (*chain.from_iterable(added), *_TABLES):
             db.execute(statement)
         db.commit()
+
+    def _recorded(self, since: float, origin: Origin | None) -> list[Recorded]:
+        query = (
+            "SELECT time, policy, decision{wish}{of} FROM decisions "
+            "WHERE time >= ? ORDER BY time, rowid"
+        )
+        return [
+            Recorded(time, policy, self._read(text, Decision), bool(wish))
+            for time, policy, text, wish in self._rows(query, since, origin)
+        ]
 
     def _rows(self, query: str, since: float, origin: Origin | None) -> list[tuple[Any, ...]]:
         """Give what was asked for, of an origin or of all."""
@@ -177,8 +194,9 @@ class History:
         ]
 
     def _selected(self, query: str, since: float) -> list[tuple[Any, ...]]:
-        old = self._version == _WITHOUT_ORIGIN
-        query = query.format(of=", NULL, NULL" if old else ", topology, period")
+        of = ", NULL, NULL" if self._version <= _WITHOUT_ORIGIN else ", topology, period"
+        wish = ", 0" if self._version <= _WITHOUT_WISHES else ", wish"
+        query = query.format(of=of, wish=wish)
         try:
             return self._db.execute(query, (since,)).fetchall()
         except sqlite3.Error as error:
