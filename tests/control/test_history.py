@@ -187,6 +187,7 @@ def test_wishes_can_be_added_to_files_that_had_none(tmp_path: Path, text: str) -
     old.close()
     wish = Recorded(20.0, "ds2", Decision("count", 9, 3, "far too much"), wish=True)
     with History(tmp_path / "old.db", writes=False) as history:
+        assert [made.topology for made in history.decisions()] == [None if text == _OLD else "one"]
         assert history.wishes() == []
         assert history.changes() == [Change(10.0, "count", 2, 3)]
     with History(tmp_path / "old.db") as history:

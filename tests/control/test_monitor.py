@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from thalweg.cli.app import app
 from thalweg.control.scaling.autoscale import Autoscale
 from thalweg.control.scaling.forecasting import linear
-from thalweg.control.scaling.history import History, Recorded
+from thalweg.control.scaling.history import History, Origin, Recorded
 from thalweg.control.scaling.monitor import Monitor, stretched
 from thalweg.control.scaling.policies import NAMES, POLICIES, named
 from thalweg.control.scaling.values import (
@@ -238,6 +238,26 @@ def test_the_history_is_printed_with_reasons(tmp_path: Path) -> None:
     assert "critical activity" in shown.stdout
     assert "nothing to do" not in shown.stdout
     assert "nothing to do" in CliRunner().invoke(app, ["history", str(path), "--all"]).stdout
+
+
+def test_the_history_names_the_topology_of_each_row_and_shows_one_of_them(tmp_path: Path) -> None:
+    path, wide = tmp_path / "history.db", {"COLUMNS": "200"}
+    with History(path) as history:
+        for at, name in enumerate(["words", "clicks", None]):
+            made = Decision("count", 4, 1, f"too many for {name}")
+            seen, wish = samples("count", [1] * (at + 1))[at:], bool(at == 1)
+            history.add(seen, [Recorded(10.0, "ds2", made, wish)], Origin(name, 10.0))
+    every = CliRunner().invoke(app, ["history", str(path)], env=wide).stdout
+    assert re.search(r"10\.0 s +words +ds2 +count .* too many for words", every)
+    assert re.search(r"10\.0 s +clicks +ds2 +count .* too many for clicks", every)
+    assert re.search(r"10\.0 s +ds2 +count .* too many for None", every)
+    for name in ("words", "clicks"):
+        one = CliRunner().invoke(app, ["history", str(path), "--topology", name], env=wide)
+        assert re.findall("too many for (.*?) *\n", one.stdout) == [name]
+    slip = CliRunner().invoke(app, ["history", str(path), "--topology", "word"], env=wide)
+    assert slip.exit_code == 1
+    expected = "expected one that it has: clicks, words (did you mean 'words'?)"
+    assert expected in " ".join(slip.stderr.split())
 
 
 def test_wishes_are_printed_as_not_carried_out(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from thalweg.cli.dashboards import LOOPBACK, Host, Port, show_recording, show_se
 from thalweg.cli.demo import DemoOptions
 from thalweg.cli.demo import demo as play_demo
 from thalweg.cli.failures import reported
+from thalweg.cli.histories import HistoryOptions, show_history
 from thalweg.cli.loading import load
 from thalweg.cli.overview import OneScreen
 from thalweg.cli.querying import QueryOptions, query_topology
@@ -38,7 +39,6 @@ from thalweg.cli.scaling import (
     Wishes,
     compared,
     scaled,
-    show_history,
 )
 from thalweg.cli.shown import Debug, Followed, Handed, Settings, Shown, Target
 from thalweg.cli.spark_options import SPARK, SparkOptions, with_options, with_spark_options
@@ -369,21 +369,17 @@ def doctor(debug: Debug = False) -> None:
 
 
 @app.command()
+@with_options(HistoryOptions, "shown")
 def history(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="What a run with a scaling policy has kept.")
     ],
-    everything: Annotated[
-        bool, typer.Option("--all", help="Decisions for no change as well.")
-    ] = False,
-    no_wishes: Annotated[
-        bool, typer.Option("--no-wishes", help="Nothing of policies that were only asked.")
-    ] = False,
+    shown: HistoryOptions,
     debug: Debug = False,
 ) -> None:
     """Show which degrees were changed, or only wished, when, and why."""
     with reported(debug):
-        show_history(file, everything, not no_wishes)
+        show_history(file, shown)
 
 
 @app.command(hidden=True)  # --version is on the first screen

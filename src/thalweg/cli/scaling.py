@@ -1,9 +1,8 @@
-"""``thalweg scale`` and ``thalweg history``: what policies decide about degrees, and why."""
+"""``thalweg scale``, and scaling in other commands: who decides about degrees."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -12,19 +11,14 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from thalweg.cli.output import writing
-from thalweg.cli.showing import error_console, print_table, result_console, rows_table
+from thalweg.cli.showing import error_console, print_table, rows_table
 from thalweg.cli.spark_options import LOCAL
 from thalweg.cli.watching import Begun, Listener
-from thalweg.control.scaling.history import History, Recorded
 from thalweg.control.scaling.policies import NAMES, POLICIES
 from thalweg.control.scaling.settings import Scaling
 from thalweg.events import Decided, Event
 from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.runtime import Spark
-
-#: Seconds beyond which a time must be one of day, not one of a simulation: the year 2001.
-_TIME_OF_DAY = 1e9
 
 #: What can be written for a policy.
 POLICY_NAMES = ", ".join([*NAMES, "learning:FILE"])
@@ -194,44 +188,3 @@ def _range(degrees: list[int]) -> str:
     """
     low, high = min(degrees), max(degrees)
     return str(low) if low == high else f"{low}-{high} ({fmean(degrees):.1f})"
-
-
-def show_history(path: Path, everything: bool, wishes: bool = True) -> None:
-    """Print the degrees that were changed, or wished, or all decisions, with their reasons."""
-    with History(path, writes=False) as history:
-        made, wished = history.decisions(), history.wishes() if wishes else []
-    recorded = sorted([*made, *wished], key=lambda one: one.time)
-    rows = [_row(one) for one in recorded if everything or one.decision.changes]
-    if rows:
-        with writing():
-            print_table(result_console(), rows_table(rows))
-    told = [_counted("decisions", made), *([_counted("wishes", wished)] if wished else [])]
-    error_console().print("; ".join(told))
-
-
-def _counted(what: str, recorded: Sequence[Recorded]) -> str:
-    changes = sum(one.decision.changes for one in recorded)
-    return f"{len(recorded):,} {what}, {changes:,} of them for a change"
-
-
-def _row(one: Recorded) -> Mapping[str, str]:
-    made = one.decision
-    return {
-        "time": _time_text(one.time),
-        "policy": one.policy,
-        "component": made.component,
-        "degree": f"{made.before} -> {made.degree}" if made.changes else str(made.before),
-        "carried out": "no" if one.wish else "yes",
-        "reason": made.reason,
-    }
-
-
-def _time_text(time: float) -> str:
-    """Write a time of day in UTC, or the seconds of another clock.
-
-    >>> _time_text(1_700_000_000.0), _time_text(120.0)
-    ('2023-11-14 22:13:20', '120.0 s')
-    """
-    if time < _TIME_OF_DAY:
-        return f"{time:.1f} s"
-    return dt.datetime.fromtimestamp(time, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -84,7 +84,7 @@ def test_without_v_only_what_was_done_is_shown() -> None:
 def test_a_dry_run_shows_every_policy_beside_each_other_and_keeps_their_wishes() -> None:
     words = ("--dry-run", "--speed", "50", "--most", "6", "--history", "kept.db")
     text = call("scale", "program.py", *words).output
-    assert re.search(r" thalweg +wait +1 -> [2-6] +no ", call("history", "kept.db").output)
+    assert re.search(r" rising +thalweg +wait +1 -> [2-6] +no ", call("history", "kept.db").output)
     assert "epoch" not in text
     assert re.search(r"s  wait has 1: thalweg [2-6], static 1, incremental ", text)
     head, row = re.search(r"( *component +in force .*)\n.*\n( *wait .*)", text).groups()  # type: ignore[union-attr] # found

@@ -65,6 +65,8 @@ class Recorded(msgspec.Struct, frozen=True):
     decision: Decision
     #: Whether the policy was only asked: nothing was done.
     wish: bool = False
+    #: Of which topology it is, once it is read from a file; None where nobody has kept that.
+    topology: str | None = None
 
 
 class History:
@@ -101,7 +103,7 @@ class History:
     def samples(self, since: float = 0.0, origin: Origin | None = None) -> list[Sample]:
         """Give samples in the order of time; all, or those of one origin."""
         query = "SELECT sample{of} FROM samples WHERE time >= ? ORDER BY time, component"
-        return [self._read(text, Sample) for (text,) in self._rows(query, since, origin)]
+        return [self._read(text, Sample) for text, _ in self._rows(query, since, origin)]
 
     def decisions(self, since: float = 0.0, origin: Origin | None = None) -> list[Recorded]:
         """Give decisions that were carried out, in their order; all, or those of one origin."""
@@ -181,17 +183,14 @@ class History:
             "WHERE time >= ? ORDER BY time, rowid"
         )
         return [
-            Recorded(time, policy, self._read(text, Decision), bool(wish))
-            for time, policy, text, wish in self._rows(query, since, origin)
+            Recorded(time, policy, self._read(text, Decision), bool(wish), of.topology)
+            for time, policy, text, wish, of in self._rows(query, since, origin)
         ]
 
     def _rows(self, query: str, since: float, origin: Origin | None) -> list[tuple[Any, ...]]:
-        """Give what was asked for, of an origin or of all."""
-        return [
-            tuple(row)
-            for *row, topology, period in self._selected(query, since)
-            if origin in (None, Origin(topology, period))
-        ]
+        """Give what was asked for, of an origin or of all; each row ends with its origin."""
+        found = ((*row[:-2], Origin(*row[-2:])) for row in self._selected(query, since))
+        return [row for row in found if origin in (None, row[-1])]
 
     def _selected(self, query: str, since: float) -> list[tuple[Any, ...]]:
         of = ", NULL, NULL" if self._version <= _WITHOUT_ORIGIN else ", topology, period"
