@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 __all__ = [
+    "RAISED",
     "Aborted",
     "ComponentError",
     "RecordError",
@@ -34,6 +35,7 @@ __all__ = [
     "ThalwegError",
     "TopologyError",
     "UsageError",
+    "as_error",
     "explain",
     "locate",
     "meant",
@@ -128,6 +130,27 @@ def meant(
     """
     close = difflib.get_close_matches(name, list(known), 1, alike)
     return f"did you mean {show(close[0])!r}?" if close else ""
+
+
+#: What counts as an error of the user's code that raises it. KeyboardInterrupt does not: somebody
+#: ends the run with it. Nor do exceptions outside of Exception that libraries make.
+RAISED = (Exception, SystemExit, GeneratorExit)
+
+
+def as_error(raised: BaseException) -> Exception:
+    """Give what a user's code has raised as an error: an exit must not end the whole run.
+
+    >>> as_error(SystemExit(3))
+    RuntimeError('it called sys.exit(3)')
+    """
+    if isinstance(raised, Exception):
+        return raised
+    text = f"it raised {type(raised).__name__}"
+    if isinstance(raised, SystemExit):
+        text = f"it called sys.exit({'' if raised.code is None else repr(raised.code)})"
+    error = RuntimeError(text)
+    error.__cause__ = raised
+    return error.with_traceback(raised.__traceback__)
 
 
 def locate(function: Any) -> str:

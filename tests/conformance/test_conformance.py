@@ -9,6 +9,7 @@ from conformance import (
     cases_anything,
     cases_degrees,
     cases_errors,
+    cases_exits,
     cases_groupings,
     cases_joins,
     cases_keyed,
@@ -36,6 +37,7 @@ MODULES = (
     cases_spreading,
     cases_storm,
     cases_errors,
+    cases_exits,
     cases_time,
     cases_timers,
     cases_acks,
@@ -45,6 +47,7 @@ MODULES = (
     cases_windows,
 )
 CASES = [case for module in MODULES for case in module.CASES]
+FAILING = [*cases_errors.FAILING, *cases_exits.FAILING]
 
 
 def slug(case: Case | FailingCase) -> str:
@@ -82,11 +85,11 @@ def test_case(case: Case, runtime: RuntimeUnderTest) -> None:
 
 
 @pytest.mark.parametrize("runtime", HERE.values(), ids=HERE)
-@pytest.mark.parametrize("case", cases_errors.FAILING, ids=slug)
+@pytest.mark.parametrize("case", FAILING, ids=slug)
 def test_failing_case(case: FailingCase, runtime: RuntimeUnderTest) -> None:
     check_failing(case, runtime)
 
 
 def test_case_names_are_unique() -> None:
-    names = [slug(case) for case in [*CASES, *cases_errors.FAILING]]
+    names = [slug(case) for case in [*CASES, *FAILING]]
     assert sorted(set(names)) == sorted(names)

@@ -7,7 +7,7 @@ import pytest
 from conformance.harness import RUNTIMES, Case, FailingCase, RuntimeUnderTest
 from conformance.test_conformance import (
     CASES,
-    cases_errors,
+    FAILING,
     check,
     check_failing,
     is_spark,
@@ -24,6 +24,6 @@ def test_case_on_spark(case: Case, runtime: RuntimeUnderTest) -> None:
 
 
 @pytest.mark.parametrize("runtime", SPARK.values(), ids=SPARK)
-@pytest.mark.parametrize("case", cases_errors.FAILING, ids=slug)
+@pytest.mark.parametrize("case", FAILING, ids=slug)
 def test_failing_case_on_spark(case: FailingCase, runtime: RuntimeUnderTest) -> None:
     check_failing(case, runtime)

@@ -6,7 +6,7 @@ import pytest
 from test_isolation import in_processes
 
 from conformance.harness import Case, FailingCase, Settings, local
-from conformance.test_conformance import CASES, cases_errors, slug
+from conformance.test_conformance import CASES, FAILING, slug
 
 pytestmark = pytest.mark.usefixtures("forked")
 
@@ -18,7 +18,7 @@ def test_a_case_has_the_same_result_in_processes(case: Case) -> None:
         expectation.check(seen)
 
 
-@pytest.mark.parametrize("case", cases_errors.FAILING, ids=slug)
+@pytest.mark.parametrize("case", FAILING, ids=slug)
 def test_an_error_is_told_as_everywhere(case: FailingCase) -> None:
     with pytest.raises(case.error) as caught:
         local(workers=2)(in_processes(case.build()), case.inputs, Settings())

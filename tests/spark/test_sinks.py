@@ -136,13 +136,18 @@ def test_rows_with_nothing_but_nulls_are_counted() -> None:
     assert counts == [7]
 
 
-def test_what_the_function_raises_names_the_component_and_the_batch() -> None:
+@pytest.mark.parametrize(
+    ("error", "told"), [(KeyError("lost"), "KeyError"), (SystemExit(0), r"it called sys\.exit")]
+)
+def test_what_the_function_raises_names_the_component_and_the_batch(
+    error: BaseException, told: str
+) -> None:
     def fail(_frame: Any, _batch: int) -> None:
-        raise KeyError("lost")
+        raise error
 
     flow = tw.Flow("raising")
     words(flow, 3).sink("out", tw.foreach_batch(fail))
-    with pytest.raises(tw.ComponentError, match=r"component 'out', batch 1, in .*fail.*KeyError"):
+    with pytest.raises(tw.ComponentError, match=rf"component 'out', batch 1, in .*fail.*{told}"):
         flow.run(on=runtime())
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,13 +41,18 @@ def test_functions_run_beside_the_stream(name: str, isolation: str | None) -> No
 
 @pytest.mark.parametrize("name", RUNTIMES)
 @pytest.mark.parametrize("isolation", [None, "process"])
-def test_an_error_in_the_background_ends_the_run(name: str, isolation: str | None) -> None:
+@pytest.mark.parametrize(
+    ("function", "told"), [(int, "seven"), (sys.exit, r"it called sys\.exit\('seven'\)")]
+)
+def test_an_error_in_the_background_ends_the_run(
+    name: str, isolation: str | None, function: Callable[[str], Any], told: str
+) -> None:
     class Fails(Pass):
         def process(self, t: Any) -> None:
-            self.context.background(int, "seven")
+            self.context.background(function, "seven")
 
     topology = chain(Fails(), isolation=isolation, degree=1)
-    with pytest.raises(tw.ComponentError, match=r"'bolt'.*in the background.*seven"):
+    with pytest.raises(tw.ComponentError, match=rf"'bolt'.*in the background.*{told}"):
         topology.run(on=RUNTIMES[name]())
 
 

@@ -176,13 +176,16 @@ def test_the_last_points_are_told_also_to_one_that_was_late_with_all_others() ->
 
 
 @pytest.mark.parametrize("name", RUNTIMES)
-def test_a_consumer_that_raises_is_told_no_more_and_the_run_goes_on(name: str) -> None:
+@pytest.mark.parametrize("error", [OSError("disk full"), SystemExit("disk full")], ids=type)
+def test_a_consumer_that_raises_is_told_no_more_and_the_run_goes_on(
+    name: str, error: BaseException
+) -> None:
     class Broken:
         calls = 0
 
         def handle(self, task_info: Any, points: Any) -> None:
             self.calls += 1
-            raise OSError("disk full")
+            raise error
 
     broken, told, notices = Broken(), Told(), []
     chain(Measuring(), Numbers(100)).run(

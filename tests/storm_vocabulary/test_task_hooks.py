@@ -113,11 +113,14 @@ def test_tuples_that_fail_are_told_as_such(runtime: Any) -> None:
     assert sorted(info.id for info in hook.of("spout_ack")) == [0, 2, 4, 6, 8]
 
 
-def test_a_tuple_on_which_a_bolt_raises_was_executed_and_fails(runtime: Any) -> None:
+@pytest.mark.parametrize("error", [ValueError("three"), SystemExit(3)], ids=type)
+def test_a_tuple_on_which_a_bolt_raises_was_executed_and_fails(
+    runtime: Any, error: BaseException
+) -> None:
     class Raises(Pass):
         def process(self, t: Any) -> None:
             if t.n == 3:
-                raise ValueError("three")
+                raise error
 
     hook = Heard()
     chain(Raises(), on_error="skip").run(on=runtime, hooks=[hook])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +111,13 @@ def test_a_function_that_raises_refuses_its_tuple() -> None:
     joined.flow.run(on="inline", listen=told.append)
     assert [tuple(t) for t in out] == [("pen", 1, "pen", 2), ("pen", 1, "cup", 7)]
     assert [event.component for event in told if isinstance(event, TupleRefused)] == ["join-1"]
+
+
+def test_a_function_that_exits_refuses_its_tuple() -> None:
+    stream = sales([("pen", 1), ("cup", 3)])
+    joined = stream.join(PRICES, on=lambda t, _row: sys.exit(t.n), prefix="t_")
+    with pytest.raises(tw.ComponentError, match=r"join-1.*it called sys\.exit\(1\)"):
+        rows(joined)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

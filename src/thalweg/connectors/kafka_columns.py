@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thalweg.connectors.messages import EXTRA, Format, MessageReader, Refuse
+from thalweg.errors import RAISED
 from thalweg.schemas import Shape
 
 # Where a message stands, which is told when it cannot be read, and what it holds.
@@ -125,7 +126,7 @@ class _Reader(MessageReader):
         columns: Any = _Columns(rows)  # stands for a list of messages, below
         try:
             return self._build(columns, list(map(self._decode, columns.value)))
-        except Exception:  # a function may raise anything; the way below finds out where
+        except RAISED:  # a function may raise anything; the way below finds out where
             return self.batch([_Message(columns, at) for at in range(rows.num_rows)])
 
     def _about(self, messages: Any, name: str) -> Any:

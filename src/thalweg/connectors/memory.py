@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from thalweg.components import BlockBolt, BlockSpout, Shared, TaskContext
 from thalweg.connectors.records import sift
+from thalweg.errors import RAISED, as_error
 from thalweg.operators.calls import unpack
 from thalweg.tuples import tuples_of
 
@@ -83,8 +84,8 @@ class CallSink(Shared, BlockBolt):
         for row, t in enumerate(tuples_of(batch)):
             try:
                 self.function(t)
-            except Exception as error:
-                self.context.refuse(row, error)
+            except RAISED as error:
+                self.context.refuse(row, as_error(error))
 
 
 def call(function: Callable[[Any], object]) -> CallSink:

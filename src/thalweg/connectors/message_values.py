@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
-from thalweg.errors import SchemaError, UsageError, explain, shorten
+from thalweg.errors import RAISED, SchemaError, UsageError, as_error, explain, shorten
 from thalweg.tuples import tuples_of
 
 #: How a row becomes a value: by name, or a function of the tuple.
@@ -39,8 +39,8 @@ class MessageWriter:
         for row in range(batch.num_rows):
             try:
                 rows.append((as_bytes(keys(row)), as_bytes(values(row))))
-            except Exception as error:  # of a function, or of a value that has no such form
-                refuse(row, error)
+            except RAISED as error:  # of a function, or of a value that has no such form
+                refuse(row, as_error(error))
         columns = list(zip(*rows, strict=True)) or [(), ()]
         return pa.RecordBatch.from_arrays(
             [pa.array(column, pa.binary()) for column in columns], schema=SCHEMA

@@ -16,7 +16,7 @@ import pyarrow as pa
 from thalweg.connectors.json_types import record_type
 from thalweg.connectors.lines import readable
 from thalweg.connectors.records import sift
-from thalweg.errors import SchemaError, UsageError, explain
+from thalweg.errors import RAISED, SchemaError, UsageError, as_error, explain
 from thalweg.operators.calls import unpack
 from thalweg.schemas import Fields, Shape, fields
 
@@ -115,7 +115,7 @@ class MessageReader:
         """Make a record batch of the messages that can be read."""
         try:
             records = [self._decode(message.value()) for message in messages]
-        except Exception:  # a function may raise anything
+        except RAISED:  # a function may raise anything
             messages, records = self._one_by_one(messages)
         if not messages:
             return None
@@ -134,9 +134,9 @@ class MessageReader:
             try:
                 records.append(self._decode(message.value()))
                 kept.append(message)
-            except Exception as error:
+            except RAISED as error:
                 none = message.value() is None
-                self._bad(message, ValueError("it has no value") if none else error)
+                self._bad(message, ValueError("it has no value") if none else as_error(error))
         return kept, records
 
     def _bad(self, message: Any, error: Exception) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from thalweg.components import BlockSpout, Shared, TaskContext
 from thalweg.connectors.memory import fitting_batch
 from thalweg.connectors.profiles import Profile
-from thalweg.errors import UsageError, explain, locate, shorten
+from thalweg.errors import RAISED, UsageError, as_error, explain, locate, shorten
 
 #: Seconds to wait at least: less can be lost when it is added to a clock that shows days.
 _SHORTEST_WAIT = 1e-6
@@ -93,7 +93,8 @@ class Rate(Shared, BlockSpout):
     def _make_one(self, number: int) -> tuple[Any, ...]:
         try:
             return (self.make(number),)
-        except Exception as error:
+        except RAISED as raised:
+            error = as_error(raised)
             why = f"{locate(self.make)} raised {type(error).__name__}: {error}"
             self.context.refuse_record(f"item {number}", why)
             return ()

@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from thalweg.errors import SchemaError, TopologyError, explain, locate, shorten
+from thalweg.errors import RAISED, SchemaError, TopologyError, as_error, explain, locate, shorten
 from thalweg.schemas import Fields, fields, record_fields
 from thalweg.tuples import Tuple, Values, tuples_of
 
@@ -57,9 +57,9 @@ class Call:
                 if len(results) + len(refused) == batch.num_rows:
                     break
                 raise RuntimeError(_STOPPED)
-            except Exception as error:
+            except RAISED as error:
                 row = len(results) + len(refused)
-                refuse(row, error)
+                refuse(row, as_error(error))
                 refused.append(row)
         return results, refused
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from thalweg.anyvalues import bare, dressed
 from thalweg.blocks import DEFAULT_STREAM, Rows
 from thalweg.components import BlockBolt, Kind, Shared
-from thalweg.errors import SchemaError
+from thalweg.errors import RAISED, SchemaError, as_error
 from thalweg.keys import Key, is_plain, key_arrays, key_values
 from thalweg.operators.calls import Call, Function, unpack
 from thalweg.operators.starting import Always
@@ -130,14 +130,14 @@ class _Calls:
                 try:
                     value = values[key] = function(get(key, first))
                     after.append(value)
-                except Exception as error:
+                except RAISED as error:
                     self._note(error)
             return
         for key in keys:
             try:
                 value = values[key] = function(values[key] if key in values else start())
                 after.append(value)
-            except Exception as error:
+            except RAISED as error:
                 self._note(error)
 
     def with_fields(self, keys: list[Any], columns: list[Any]) -> None:
@@ -152,7 +152,7 @@ class _Calls:
                 values[key] = value
                 after.append(value)
                 befores.append(before)
-            except Exception as error:
+            except RAISED as error:
                 self._note(error)
 
     def undo(self, keys: list[Any]) -> None:
@@ -163,9 +163,9 @@ class _Calls:
             else:
                 self.values[key] = before
 
-    def _note(self, error: Exception) -> None:
+    def _note(self, raised: BaseException) -> None:
         row = len(self.after) + len(self.refused)
-        self.refuse(row, error)
+        self.refuse(row, as_error(raised))
         self.refused.append(row)
 
 

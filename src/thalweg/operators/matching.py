@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thalweg.blocks import Rows
-from thalweg.errors import SchemaError, explain
+from thalweg.errors import RAISED, SchemaError, as_error, explain
 from thalweg.expressions import ROW, Expression
 from thalweg.operators.conditions import Condition
 from thalweg.operators.lookups import KeyIndex, key_type, normal, spread, table_keys
@@ -191,8 +191,8 @@ def _each_with_each(
     for at, t in enumerate(tuples_of(batch)):
         try:
             found = [place for place, row in enumerate(rows) if function(t, row)]
-        except Exception as error:
-            refuse(at, error)
+        except RAISED as error:
+            refuse(at, as_error(error))
             continue
         ours += [at] * len(found)
         theirs += found

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from thalweg.blocks import Rows
 from thalweg.components import BlockBolt, Shared
-from thalweg.errors import SchemaError, explain, shorten
+from thalweg.errors import RAISED, SchemaError, as_error, explain, shorten
 from thalweg.expressions import Expression
 from thalweg.operators.calls import Call, unpack
 from thalweg.operators.purity import Touch, selecting
@@ -101,8 +101,8 @@ class FlatMap(_Results):
             try:
                 lists.append(_listed(result))
                 kept.append(row)
-            except Exception as error:
-                self.context.refuse(row, error)
+            except RAISED as error:
+                self.context.refuse(row, as_error(error))
         return lists, np.array(kept, dtype=np.int64)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from thalweg import groupings
 from thalweg.blocks import Block, Rows
-from thalweg.errors import StateError, ThalwegError, explain, locate
+from thalweg.errors import RAISED, StateError, ThalwegError, as_error, explain, locate
 from thalweg.groupings import Choices, CustomGrouping, Grouping
 from thalweg.hashing import Hashes, hash_columns
 from thalweg.keys import refusal
@@ -201,7 +201,7 @@ class CustomRouter:
             rule.prepare(tasks)
         except ThalwegError:
             raise
-        except Exception as error:
+        except RAISED as error:
             raise self._failed(error, "prepare") from error
 
     def route(self, block: Block) -> Iterator[tuple[int, Block]]:
@@ -211,7 +211,7 @@ class CustomRouter:
             targets = np.asarray(self._rule.choose(block.batch), dtype=np.int64)
         except ThalwegError:
             raise
-        except Exception as error:
+        except RAISED as error:
             raise self._failed(error, "choose", where) from error
         subject = f"{type(self._rule).__name__}.choose"
         if targets.shape != (len(block),):
@@ -220,8 +220,8 @@ class CustomRouter:
         _check_targets(targets, self._tasks, f"{subject} in {where}")
         return _parts(block, targets, self._tasks)
 
-    def _failed(self, error: Exception, method: str, where: str = "") -> ThalwegError:
-        subject = f"{method} of custom grouping {locate(type(self._rule))}"
+    def _failed(self, raised: BaseException, method: str, where: str = "") -> ThalwegError:
+        error, subject = as_error(raised), f"{method} of custom grouping {locate(type(self._rule))}"
         return ThalwegError(explain(subject, where, got=f"{type(error).__name__}: {error}"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from thalweg.errors import ComponentError, UsageError, explain, locate
+from thalweg.errors import RAISED, ComponentError, UsageError, as_error, explain, locate
 from thalweg.registered import TaskKey
 
 #: Calls that may wait for a thread; who asks for more has to wait.
@@ -47,8 +47,8 @@ class Background:
     def _call(self, task: TaskKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:
-            component, number = task
+        except RAISED as raised:
+            error, (component, number) = as_error(raised), task
             reason = f"{type(error).__name__}: {error}"
             where = f"component {component!r}, task {number}, in the background"
             made = ComponentError(component, number, f"{where}, in {locate(function)}: {reason}")

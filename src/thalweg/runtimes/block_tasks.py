@@ -12,7 +12,7 @@ import pyarrow as pa
 from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
 from thalweg.components import BlockBolt, Bolt, TaskContext
-from thalweg.errors import SchemaError, ThalwegError, explain
+from thalweg.errors import RAISED, SchemaError, ThalwegError, as_error, explain
 from thalweg.runtimes.anchored_tasks import AnchoredTask
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.refusals import Refusals
@@ -66,8 +66,8 @@ class BlockBoltTask(Task):
                 self._whole_block_failed(block.batch, error)
         except ThalwegError:
             raise
-        except Exception as error:
-            self._whole_block_failed(block.batch, error)
+        except RAISED as error:
+            self._whole_block_failed(block.batch, as_error(error))
         finally:
             self._block = self._made = None
         return self._take()

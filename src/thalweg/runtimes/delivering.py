@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from thalweg.errors import locate
+from thalweg.errors import RAISED, as_error, locate
 from thalweg.registered import DataPoint, TaskInfo
 
 #: The points of all tasks at one moment.
@@ -69,8 +69,8 @@ class Delivering:
             try:
                 if hasattr(consumer, "cleanup"):
                     consumer.cleanup()
-            except Exception as error:
-                self._complain(consumer, error)
+            except RAISED as error:
+                self._complain(consumer, as_error(error))
 
     def check(self) -> None:
         """Raise what whoever hears notices has raised in the thread."""
@@ -81,18 +81,18 @@ class Delivering:
         while (points := self._queue.get()) is not None:
             try:
                 self._tell(points)
-            except Exception as error:  # the queue is emptied all the same
+            except RAISED as error:  # the queue is emptied all the same
                 self._consumers.clear()
-                self._failure = error
+                self._failure = as_error(error)
 
     def _tell(self, points: Points) -> None:
         for consumer in list(self._consumers):
             try:
                 for info, of_task in points:
                     consumer.handle(info, of_task)
-            except Exception as error:
+            except RAISED as error:
                 self._consumers.remove(consumer)
-                self._complain(consumer, error)
+                self._complain(consumer, as_error(error))
 
     def _complain(self, consumer: object, error: Exception) -> None:
         text = f"{type(error).__name__}: {error}"

@@ -10,6 +10,7 @@ from typing import Any
 from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import DEFAULT_STREAM, Block
 from thalweg.components import Bolt, Spout, TaskContext
+from thalweg.errors import RAISED
 from thalweg.hooks import (
     CALLS,
     BoltAckInfo,
@@ -122,7 +123,7 @@ class HookedBoltTask(_Hooked, BoltTask):
             self._let_fail, begin = False, now()
             try:
                 inner(t)
-            except Exception:
+            except RAISED:
                 self._tell("bolt_execute", BoltExecuteInfo, t, now() - begin)
                 self._tell_end(False, t, begin)
                 raise

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import BlockSpout, Spout, TaskContext
-from thalweg.errors import ComponentError, SchemaError, ThalwegError
+from thalweg.errors import RAISED, ComponentError, SchemaError, ThalwegError, as_error
 from thalweg.metrics import Tally
 from thalweg.pacing import PATIENCE
 from thalweg.runtimes.outputs import Emission, TupleOutput, TupleOutputs
@@ -131,8 +131,8 @@ class SpoutTask(Task):
             text = "StopIteration; call self.finish() when there are no more tuples"
             made = self.refusals.call_failed(RuntimeError(text), self.body.next_tuple)
             raise made from error
-        except Exception as error:
-            raise self.refusals.call_failed(error, self.body.next_tuple) from error
+        except RAISED as error:
+            raise self.refusals.call_failed(as_error(error), self.body.next_tuple) from error
 
     def _ask_for_a_while(self, limit: int) -> None:
         """Ask again and again; the clock is looked at more and more seldom as that goes quickly."""

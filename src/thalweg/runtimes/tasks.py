@@ -14,7 +14,7 @@ from typing import Any
 from thalweg.acking import Roots
 from thalweg.blocks import Block
 from thalweg.components import AnyBody, Bolt, TaskContext, has_timers
-from thalweg.errors import SchemaError, ThalwegError
+from thalweg.errors import RAISED, SchemaError, ThalwegError, as_error
 from thalweg.eventtime import ALWAYS
 from thalweg.keys import Key
 from thalweg.runtimes.outputs import Emission, TupleOutputs
@@ -84,8 +84,8 @@ class Task:
             return function(*arguments)
         except ThalwegError:
             raise
-        except Exception as error:
-            raise self.refusals.call_failed(error, function) from error
+        except RAISED as error:
+            raise self.refusals.call_failed(as_error(error), function) from error
 
     # --- time --------------------------------------------------------------------------------
 
@@ -173,16 +173,16 @@ class BoltTask(Task):
             for t in tuples:
                 try:
                     process(t)
-                except Exception as error:
-                    self._tuple_failed(t, error)
+                except RAISED as error:
+                    self._tuple_failed(t, as_error(error))
                 mark(len(sent))
             return
         for row, t in enumerate(tuples):
             self._row = row
             try:
                 process(t)
-            except Exception as error:
-                self._tuple_failed(t, error)
+            except RAISED as error:
+                self._tuple_failed(t, as_error(error))
             for sent, mark in marks:
                 mark(len(sent))
 

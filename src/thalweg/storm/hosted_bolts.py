@@ -11,11 +11,11 @@ from thalweg.anchored import AnchoredBolt
 from thalweg.anyvalues import SCALARS
 from thalweg.blocks import DEFAULT_STREAM, Block
 from thalweg.components import TaskContext
-from thalweg.errors import ThalwegError
+from thalweg.errors import RAISED, ThalwegError, as_error
 from thalweg.hooks import listeners
 from thalweg.storm.bolts import values_type
 from thalweg.storm.components import Tuple
-from thalweg.storm.hosting import Stage, as_error, gathers, is_own, own_values, settled
+from thalweg.storm.hosting import Stage, gathers, is_own, own_values, settled
 
 _new = tuple.__new__
 #: Ids of tuples are numbers as text; ticks have one that no tuple has.
@@ -141,7 +141,7 @@ class HostedBolt(AnchoredBolt):
                     anchors.extend(repeat(number, added))
         except ThalwegError:
             raise  # a mistake that the next tuple repeats
-        except (Exception, SystemExit) as error:
+        except RAISED as error:
             anchors.extend(repeat(self.at, len(sent) - len(anchors)))
             self._failed(error, self.at)
             return False
@@ -168,16 +168,15 @@ class HostedBolt(AnchoredBolt):
             call()
         except ThalwegError:
             raise
-        except (Exception, SystemExit) as error:
+        except RAISED as error:
             self._failed(error, self.at)
         else:
             self._component._current_tups = []
 
-    def _failed(self, error: Exception | SystemExit, number: int) -> None:
+    def _failed(self, raised: BaseException, number: int) -> None:
         """Let the library report it and fail what has failed; begin anew, unless it says not to."""
-        component = self._component
-        if isinstance(error, SystemExit):
-            error = as_error(error)
+        component, error = self._component, as_error(raised)
+        if error is not raised:
             component.exit_on_exception = True  # which is not about exits
         component._handle_run_exception(error)
         component._current_tups = []

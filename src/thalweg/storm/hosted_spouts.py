@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import Spout, TaskContext
-from thalweg.errors import ThalwegError
+from thalweg.errors import RAISED, ThalwegError, as_error
 from thalweg.pacing import PATIENCE
-from thalweg.storm.hosting import Stage, as_error, is_own, settled
+from thalweg.storm.hosting import Stage, is_own, settled
 
 #: How often a spout is asked in a row whose tuples nobody waits for.
 _AT_ONCE = 64
@@ -69,7 +69,7 @@ class HostedSpout(Spout):
                 ask()
                 if self._sent == before or self._counted or self._ended or now() >= due:
                     break
-        except BaseException as error:
+        except RAISED as error:
             self._failed(error)
 
     def ack(self, id: Any) -> None:
@@ -91,19 +91,18 @@ class HostedSpout(Spout):
     def _told(self, method: Callable[..., None], *arguments: Any) -> None:
         try:
             method(*arguments)
-        except BaseException as error:
+        except RAISED as error:
             self._failed(error)
 
-    def _failed(self, error: BaseException) -> None:
-        """End, or begin anew; raises what is neither an end nor an error of the component."""
-        if isinstance(error, SystemExit) and error.code in (None, 0):
+    def _failed(self, raised: BaseException) -> None:
+        """End, or begin anew; raises a mistake that the next tuple repeats."""
+        if isinstance(raised, SystemExit) and raised.code in (None, 0):
             self._finish()
             return
-        if isinstance(error, SystemExit):
-            error = as_error(error)
+        error = as_error(raised)
+        if error is not raised:
             self._component.exit_on_exception = True  # which is not about exits
-        # A mistake that the next tuple repeats is not tried again.
-        if not isinstance(error, Exception) or isinstance(error, ThalwegError):
+        if isinstance(error, ThalwegError):
             raise error
         self._component._handle_run_exception(error)
         if self._component.exit_on_exception:

@@ -54,25 +54,6 @@ def make_component(cls: type) -> Any:
     return cls(**streams, rdb_signal=None, serializer="json")
 
 
-def as_error(left: SystemExit) -> Exception:
-    """Give the exit of a component as an error: it must not end the whole run.
-
-    >>> as_error(SystemExit(3))
-    RuntimeError('it called sys.exit(3)')
-    """
-    error = RuntimeError(f"it called sys.exit({'' if left.code is None else repr(left.code)})")
-    error.__cause__ = left
-    return error.with_traceback(left.__traceback__)
-
-
-@contextmanager
-def _staying() -> Iterator[None]:
-    try:
-        yield
-    except SystemExit as exit_:
-        raise as_error(exit_) from exit_
-
-
 def settled(tup: Any) -> Sequence[Any]:
     """Give the values of a tuple as they are now, whatever happens to lists later.
 
@@ -144,8 +125,7 @@ class Stage:
 
     def component(self, send_message: Callable[[Any], None]) -> Any:
         """Make a component, not yet told to begin."""
-        with _staying():
-            made = make_component(self._cls)
+        made = make_component(self._cls)
         context = storm_context(self.context)
         made.storm_conf, made.context = self.conf, context
         made.topology_name, made.debug = self.context.topology, self.conf.get("topology.debug")
@@ -156,8 +136,7 @@ class Stage:
 
     def initialize(self, component: Any) -> None:
         """Let a component begin."""
-        with _staying():
-            component.initialize(component.storm_conf, component.context)
+        component.initialize(component.storm_conf, component.context)
 
     @cached_property
     def ids(self) -> TaskIds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +81,15 @@ def test_a_function_that_raises_refuses_its_message_alone() -> None:
     assert (rows, refused) == ([{"n": 1}, {"n": 3}], ["t/0, offset 1"])
 
 
+def test_a_function_that_exits_refuses_its_message_alone() -> None:
+    def decode(value: bytes) -> int:
+        return int(value) if value.isdigit() else sys.exit()
+
+    messages = [Message(b"1"), Message(b"x", number=1), Message(b"3", number=2)]
+    rows, refused = read(messages, decode, {"n": int})
+    assert (rows, refused) == ([{"n": 1}, {"n": 3}], ["t/0, offset 1"])
+
+
 def test_a_key_that_is_no_text_refuses_its_message() -> None:
     messages = [Message(b"a", b"k"), Message(b"b", b"\xff", 1), Message(b"c", None, 2)]
     rows, refused = read(messages, "text", None, "key")
@@ -111,12 +121,14 @@ def _fail(row: int, error: Exception) -> None:
 
 def test_a_row_that_cannot_be_written_is_refused_alone() -> None:
     def spell(t: Any) -> Any:
+        if t.n == 3:
+            sys.exit()
         return t.n / 0 if t.n == 1 else str(t.n)
 
     refused: list[int] = []
-    batch = pa.RecordBatch.from_pydict({"n": [0, 1, 2]})
+    batch = pa.RecordBatch.from_pydict({"n": [0, 1, 2, 3]})
     found = MessageWriter(spell, None).encode(batch, lambda row, _error: refused.append(row))
-    assert (found.column("value").to_pylist(), refused) == ([b"0", b"2"], [1])
+    assert (found.column("value").to_pylist(), refused) == ([b"0", b"2"], [1, 3])
 
 
 def test_a_key_that_is_no_field_is_told() -> None:

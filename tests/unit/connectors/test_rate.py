@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -106,6 +107,13 @@ def test_a_function_that_raises_is_named_with_the_item() -> None:
     with pytest.raises(tw.RecordError, match=r"item 1.*make.*test_rate\.py.*ZeroDivisionError"):
         read(source, {"x": float})
     assert read(source, {"x": float}, on_error="skip").values == [-1.0, 1.0]
+
+
+def test_a_function_that_exits_is_named_with_the_item() -> None:
+    source = tw.rate(tw.constant(10), lambda i: sys.exit(i) if i == 1 else i, count=3)
+    with pytest.raises(tw.RecordError, match=r"item 1.*it called sys\.exit\(1\)"):
+        read(source, {"n": int})
+    assert read(source, {"n": int}, on_error="skip").values == [0, 2]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,16 @@ import pyarrow as pa
 from thalweg.components import BlockBolt, TaskContext
 from thalweg.connectors.parquet_parts import ParquetParts
 from thalweg.connectors.table_manifests import schema_of
-from thalweg.errors import ComponentError, SchemaError, UsageError, explain, locate, shorten
+from thalweg.errors import (
+    RAISED,
+    ComponentError,
+    SchemaError,
+    UsageError,
+    as_error,
+    explain,
+    locate,
+    shorten,
+)
 from thalweg.runtimes.spark.staging import BLOCKS, StagedBatch
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
@@ -91,11 +100,11 @@ class ForeachSink(BlockBolt):
         frame = _read(session, batch.location, names)
         try:
             self.function(frame, batch.version)
-        except Exception as error:
-            component = refs[0].component
+        except RAISED as raised:
+            error, component = as_error(raised), refs[0].component
             subject = f"component {component!r}, batch {batch.version}, in {locate(self.function)}"
             text = f"{subject}: {type(error).__name__}: {error}"
-            raise ComponentError(component, 0, text) from error
+            raise ComponentError(component, 0, text) from raised
 
 
 def _read(session: Any, location: Location, names: Sequence[str]) -> Any:
