@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from rich.live import _RefreshThread
 
 from nursery import Nursery
 from quickjava import java_options
@@ -124,6 +125,9 @@ def _left(what: str, look: Callable[[], dict[Any, str]], before: dict[Any, str])
 
 
 def _threads() -> dict[Any, str]:
+    for thread in threading.enumerate():
+        if isinstance(thread, _RefreshThread) and thread.done.is_set():
+            thread.join()  # rich tells those that draw to end, and does not wait for them
     return {
         thread.ident: thread.name
         for thread in threading.enumerate()
