@@ -173,7 +173,7 @@ def test_one_that_exits_has_failed_whatever_its_status(tmp_path: Path) -> None:
     with served(tmp_path, "--restarts", "0") as server:
         server.say("submit", str(server.program("exiting", exiting)))
         server.until("exiting", lambda view: view.record.phase == "failed")
-        assert "the program called sys.exit: SystemExit(0)" in server.done("show", "exiting")
+        assert "it called sys.exit(0)" in server.done("show", "exiting")
 
 
 def test_one_that_cannot_begin_is_refused_with_its_error(tmp_path: Path) -> None:

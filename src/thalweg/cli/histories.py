@@ -49,7 +49,7 @@ def show_history(path: Path, shown: HistoryOptions) -> None:
     rows = [_row(one) for one in recorded if shown.everything or one.decision.changes]
     if rows:
         with writing():
-            print_table(result_console(), rows_table(rows))
+            print_table(result_console(), rows_table(_telling(rows)))
     told = [_counted("decisions", made), *([_counted("wishes", wished)] if wished else [])]
     error_console().print("; ".join(told))
 
@@ -65,6 +65,13 @@ def _check_topology(path: Path, name: str | None, known: Collection[str]) -> Non
 def _counted(what: str, recorded: Sequence[Recorded]) -> str:
     changes = sum(one.decision.changes for one in recorded)
     return f"{len(recorded):,} {what}, {changes:,} of them for a change"
+
+
+def _telling(rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Leave out columns that say nothing: they would take others their place."""
+    dull = {"topology": {""}, "carried out": {"yes"}}
+    left = [name for name in rows[0] if {row[name] for row in rows} != dull.get(name)]
+    return [{name: row[name] for name in left} for row in rows]
 
 
 def _row(one: Recorded) -> Mapping[str, str]:
