@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,19 @@ def test_what_waits_is_bounded(broker: Any, monkeypatch: pytest.MonkeyPatch, qos
         session.processed(session.position())
     session.close()
     assert found == [b'{"n": %d}' % n for n in range(50)]
+
+
+def test_a_session_that_is_closed_leaves_no_sockets(broker: Any) -> None:
+    wanted = mqtt_session.Broker("127.0.0.1", broker.port, ("none",), broker.topic(), PATIENCE)
+    gc.collect()
+    gc.disable()  # whoever waits for that keeps them open
+    try:
+        session = mqtt_session.Session(wanted, [].append)
+        client = weakref.ref(session._client)
+        session.close()
+        assert client() is None
+    finally:
+        gc.enable()
 
 
 def test_bad_messages_are_refused_alone(broker: Any, tmp_path: Path) -> None:

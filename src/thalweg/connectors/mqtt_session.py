@@ -118,6 +118,7 @@ class Session:
             self._let_go()
             made.disconnect()
             made.loop_stop()
+            del made  # as at the end: who keeps the error would keep its sockets
             raise broker.failed(self._refused or "none")
         return made
 
@@ -235,6 +236,8 @@ class Session:
         with self._changed:
             self._changed.wait_for(lambda: self._gone, self._broker.timeout)
         self._client.loop_stop()
+        # With the last one who knows it, it closes the sockets that its thread was woken by.
+        del self._client
 
     def _let_go(self) -> None:
         """Let the client's thread wait for room no longer."""
