@@ -28,6 +28,7 @@ from thalweg.flow import Stream
 from thalweg.metrics import Snapshot
 from thalweg.runtimes.inline import Inline
 from thalweg.runtimes.local.runtime import Local
+from thalweg.runtimes.local.scheduling import Scheduling
 from thalweg.runtimes.spark.limits import Limits
 from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.runtimes.spark.runtime import Spark
@@ -104,12 +105,14 @@ def local(
 ) -> Adapter:
     """Run on the local runtime with a manual clock; all inputs are given at least this order.
 
-    Keys move, if somebody says where, and degrees change with a seed for that.
+    Keys move, if somebody says where, and degrees change with a seed for that. Workers share all
+    that there is, however little: cases are small.
     """
+    chosen = {"scheduling": Scheduling(alone=0.0)} | settings
 
     def run(topology: Topology, inputs: Inputs, told: Settings) -> Observed:
         reroutes = {"rerouter": moving(inputs)} if moving else {}
-        runtime = Local(clock=ManualClock(), ack_timeout=told.ack_timeout, **(reroutes | settings))
+        runtime = Local(clock=ManualClock(), ack_timeout=told.ack_timeout, **(reroutes | chosen))
         steering = None if restless is None else Restless(topology, restless)
         run = Run(settings=told.values, steering=steering)
         whole = raised(topology, order)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
+
+from thalweg.runtimes.local.scheduling import Scheduling
 
 
 class Delays:
@@ -21,3 +24,8 @@ class Delays:
         self.points[point] = self.points.get(point, 0) + 1
         for _ in range(self._chance.choice((0, 0, 0, 1, 4, 15))):
             time.sleep(0)
+
+
+def delayed(seed: int) -> dict[str, Any]:
+    """Give settings for a run with delays, in which workers share all there is, however little."""
+    return {"pause": Delays(seed), "scheduling": Scheduling(alone=0.0)}

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from delaying import Delays
+from delaying import delayed
 from keyed_counting import WAYS, Counting, running
 
 import thalweg as tw
@@ -52,7 +52,7 @@ def test_the_output_is_that_of_a_serial_execution(seed: int) -> None:
         window=chance.choice((2, 5, 50)),
         queue_rows=chance.choice((1, 20, 1000)),
         rerouter=Anywhere({"keys": keys}, seed, budget=chance.choice((1 << 62, 50))),
-        pause=Delays(seed),
+        **delayed(seed),
         **chance.choice(list(WAYS.values())),
     )
     steering = Restless(made, seed, times=8)

@@ -71,3 +71,37 @@ def test_a_scheduler_sees_all_operators_and_what_this_worker_can_take() -> None:
         (3, 0),
     ]
     assert worked_on == [2, 0]  # there was time left for the other one
+
+
+def crew_with(rows: int, cost: float | None, *, waits: bool = False, alone: float = 0.005) -> Crew:
+    """Make a crew whose one operator has rows waiting, at a cost that was measured or not."""
+    made = operator(0, rows, [])
+    made.waits = waits
+    meter = Meter(1, Scheduling(), ManualClock())
+    if cost is not None:
+        meter.record(0, rows=1000, sent=0, seconds=1000 * cost)
+    limits = CrewLimits(2, 2, Scheduling().slice, 100, alone=alone)
+    crew = Crew([made], Noting(), meter, limits)
+    crew.python_lock = True
+    return crew
+
+
+def test_work_is_shared_when_one_worker_would_need_long_for_it() -> None:
+    assert not crew_with(4900, cost=1e-6).worth_sharing
+    assert crew_with(5000, cost=1e-6).worth_sharing
+    assert not crew_with(0, cost=1e-6).worth_sharing
+
+
+def test_work_is_shared_when_nobody_knows_its_cost_or_it_waits_for_something() -> None:
+    assert crew_with(1, cost=None).worth_sharing
+    assert crew_with(1, cost=1e-6, waits=True).worth_sharing
+
+
+def test_without_pythons_lock_all_work_is_shared() -> None:
+    crew = crew_with(1, cost=1e-6)
+    crew.python_lock = False
+    assert crew.worth_sharing
+
+
+def test_all_work_is_shared_where_that_is_asked_for() -> None:
+    assert crew_with(1, cost=1e-6, alone=0.0).worth_sharing

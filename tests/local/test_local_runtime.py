@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from meeting import Meeting
 
 import thalweg as tw
-from thalweg.components import Bolt, Kind, Shared
+from thalweg.components import BlockBolt, Bolt, Kind, Shared
 from thalweg.runtimes.local.runtime import Local
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -87,6 +88,29 @@ def test_components_that_wait_get_more_workers_than_there_are_cores() -> None:
     stream.map(wait, fields={"n": int}).sink("out", tw.collect(seen), order="total")
     flow.run(on=Local(workers=2, block_rows=10, most_block_rows=10))
     assert [t.n for t in seen] == list(range(600))
+
+
+def test_what_waits_behind_a_worker_that_is_held_up_is_taken_by_another() -> None:
+    """Little work is left to one worker, but not for ever."""
+    meeting = Meeting(2)
+
+    class Meets(Shared, BlockBolt):
+        """Cheap, until all tasks have to be there at once."""
+
+        outputs = {"n": int}
+
+        def process_block(self, batch: pa.RecordBatch) -> None:
+            if batch.column("n")[0].as_py() >= 1000:
+                meeting.attend()
+            self.emit(batch)
+
+    builder, seen = tw.TopologyBuilder("meets"), list[Any]()
+    builder.add_spout("numbers", tw.items(range(1010)), fields={"n": int})
+    builder.add_bolt("meets", Meets(), degree=2).shuffle("numbers")
+    builder.add_bolt("out", tw.collect(seen)).shuffle("meets")
+    builder.build().run(on=Local(workers=2, block_rows=2, most_block_rows=2))
+    assert sorted(t.n for t in seen) == list(range(1010))
+    assert meeting.is_over
 
 
 def test_a_slow_sink_holds_the_source_back() -> None:

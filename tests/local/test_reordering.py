@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from delaying import Delays
+from delaying import delayed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -277,7 +277,7 @@ def test_threads_may_pause_anywhere(
     stream.key_by("a").count("by_a", degree=2)
     stream.sink("out", tw.collect(rows := []))
     scaling = Scaling(Static(TIMING))
-    result = told.run(flow, scaling, assigning=assigning, pause=Delays(seed))
+    result = told.run(flow, scaling, assigning=assigning, **delayed(seed))
     assert [tuple(row) for row in rows] == of_chain(told.given)
     assert sum(result.table("by_a").values()) == len(rows)
 

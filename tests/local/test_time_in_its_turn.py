@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from delaying import Delays
+from delaying import delayed
 
 import thalweg as tw
 from conformance.moving import Anywhere, Restless
@@ -158,7 +158,7 @@ def test_windows_are_whole_while_degrees_change(way: dict[str, Any], seed: int) 
         block_rows=chance.randint(1, 3),
         most_block_rows=3,
         window=chance.choice((3, 8, 50)),
-        pause=Delays(seed),
+        **delayed(seed),
         **way,
     )
     made.run(on=local, steering=Restless(made, seed, times=30))
@@ -172,7 +172,7 @@ def test_windows_are_whole_while_keys_move(seed: int) -> None:
     made = windows(rows, seen, degree=3)
     moving = Anywhere({"clicks": rows}, seed)
     local = tw.Local(
-        block_rows=2, most_block_rows=2, window=8, workers=3, rerouter=moving, pause=Delays(seed)
+        block_rows=2, most_block_rows=2, window=8, workers=3, rerouter=moving, **delayed(seed)
     )
     made.run(on=local, steering=Restless(made, seed, times=10))
     assert Counter(seen) == expected(rows, 2)
@@ -204,7 +204,7 @@ def test_whoever_hears_the_time_has_had_all_tuples_before_it(order: str, seed: i
     builder.add_spout("clicks", tw.items(rows), fields=FIELDS, time="at")
     builder.add_bolt("same", Same(), degree=3).shuffle("clicks")
     builder.add_bolt("hears", Hears(), order=order).shuffle("same")
-    local = tw.Local(block_rows=2, most_block_rows=2, workers=3, window=20, pause=Delays(seed))
+    local = tw.Local(block_rows=2, most_block_rows=2, workers=3, window=20, **delayed(seed))
     builder.build().run(on=local)
     assert heard
     assert all(count == now + 1 for now, count in heard)

@@ -39,9 +39,10 @@ class Asking:
     ) -> None:
         self._settings, self._built, self._refused = settings, built, refused
         self._counters = {task: built.counters[task.component.name][0] for task in spouts}
-        #: Rows that each source is asked for, and whether the last one had them.
+        #: Rows that each source is asked for, whether the last one had them, and whether it will
+        #: be asked for no more than that.
         self._limits = dict.fromkeys(spouts, settings.block_rows)
-        self.full = False
+        self.full = self.largest = False
         self.shedder = Shedder(settings.seed, built.topology.quality, settings.clock.now)
         self._closed = False
         #: How many tuples with an id a source may have open beside those that it has.
@@ -126,6 +127,7 @@ class Asking:
             self._limits[task] = settings.block_rows
         elif sum(emission.batch.nbytes for emission in emissions) <= self._large(task) / 2:
             self._limits[task] = min(2 * limit, self._most())
+        self.largest = self.full and self._limits[task] <= limit
         return emissions
 
     def _within(self) -> int:

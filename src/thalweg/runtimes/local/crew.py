@@ -2,7 +2,8 @@
 
 The thread that runs the topology is the first worker; others are started when there is something
 for them to do. Components of plain Python share one token, unless they are seen to wait: two
-threads that both want Python's lock only get in each other's way.
+threads that both want Python's lock only get in each other's way. For the same reason others are
+not called for what one worker does sooner alone; but one of them watches whether it goes on.
 """
 
 from __future__ import annotations
@@ -33,13 +34,17 @@ class Crew:
     ) -> None:
         self._operators, self._scheduler, self._meter = operators, scheduler, meter
         self._limits = limits
-        self._one_at_a_time = getattr(sys, "_is_gil_enabled", lambda: True)()
+        #: Whether Python lets one thread at a time run its code.
+        self.python_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
         self._condition = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._token = _NOBODY
         self._closing = False
         self._resting = False
+        #: Times that something was taken and done, and whether an idle worker watches them.
+        self._done = 0
+        self._watched = False
         self._failures = Failures()
         #: How often each operator was chosen.
         self.choices = {operator.component.name: 0 for operator in operators}
@@ -62,6 +67,20 @@ class Crew:
             return min(self._limits.most, max(self._limits.workers, waiting))
         several = self._limits.workers > 1 and not all(o.python for o in self._operators)
         return self._limits.workers if several else 0
+
+    @property
+    def worth_sharing(self) -> bool:
+        """Whether what waits would take one worker long, or nobody knows how long."""
+        if not self.python_lock:
+            return True
+        seconds = 0.0
+        for operator in self._operators:
+            if rows := operator.worklist.rows:
+                cost = self._meter.read(operator.index).cost
+                if not cost or operator.waits:
+                    return True
+                seconds += rows * cost
+        return seconds >= self._limits.alone
 
     # --- what workers do ---------------------------------------------------------------------
 
@@ -113,6 +132,7 @@ class Crew:
             operator.counters[at].cpu += after.cpu - before.cpu
             worklist.release(taken.bucket)
             with self._condition:
+                self._done += 1
                 self._meter.record(operator.index, came, went, took)
                 operator.look(took, after.worked(before, took))
             before = after
@@ -132,7 +152,7 @@ class Crew:
             chosen = ready[-1] if choice is None else self._operators[choice.index]
         chosen.workers += 1
         self.choices[chosen.component.name] += 1
-        if chosen.python and self._one_at_a_time:
+        if chosen.python and self.python_lock:
             self._token = worker
         return chosen
 
@@ -162,7 +182,7 @@ class Crew:
         if operator.workers >= operator.limit or operator.blocked:
             return False
         taken = self._token not in (_NOBODY, worker)
-        return not (taken and operator.python and self._one_at_a_time)
+        return not (taken and operator.python and self.python_lock)
 
     # --- waiting and waking ------------------------------------------------------------------
 
@@ -219,16 +239,22 @@ class Crew:
         if self._closing or not (self._idle or startable):
             return
         more = self._free() - beside
-        if more > 0 and self._idle:
+        if more <= 0:
+            return
+        if not self.worth_sharing and self._limits.first:  # one may watch
+            if self._watched:
+                return
+            more = 1
+        if self._idle:
             self._condition.notify(more)
-        elif more > 0:
+        else:
             self._start()
 
     def _free(self) -> int:
         """Count what workers could begin now."""
         count, token = 0, self._token == _NOBODY
         for operator in self._operators:
-            alone = self._one_at_a_time and operator.python
+            alone = self.python_lock and operator.python
             takes = operator.worklist.takes if token or not alone else 0
             if not takes or operator.blocked:
                 continue
@@ -257,20 +283,33 @@ class Crew:
     def _run(self, worker: int) -> None:
         stay(self._limits.cores, worker)
         try:
-            while True:
-                if self.work(worker):
-                    continue
+            while not self._closing:
                 with self._condition:
-                    if self._closing:
-                        return
-                    if self._ready(worker):
-                        continue
-                    self._idle += 1
-                    self._condition.wait()
-                    self._idle -= 1
+                    called = self._called(worker)
+                if called:
+                    self.work(worker)
         except BaseException as error:
             self._failures.add(error)
             self.tell()
+
+    def _called(self, worker: int) -> bool:
+        """Wait, or watch the others; say whether there is something to begin."""
+        ready = bool(self._ready(worker))
+        if ready and (self._limits.fixed or self.worth_sharing or self._nobody_at_work()):
+            return True
+        done, watches = self._done, ready and not self._watched
+        self._watched |= watches
+        self._idle += 1
+        in_time = self._closing or self._condition.wait(self._limits.alone if watches else None)
+        self._idle -= 1
+        if watches:
+            self._watched = False
+        # Nobody has done anything for so long: what waits may wait much longer.
+        return not in_time and done == self._done and bool(self._ready(worker))
+
+    def _nobody_at_work(self) -> bool:
+        """Say whether a worker has to begin because the first one never does."""
+        return not (self._limits.first or any(operator.workers for operator in self._operators))
 
     def close(self, wait: bool = True) -> None:
         """Let all workers end; what they are at is finished, unless nobody waits for it."""

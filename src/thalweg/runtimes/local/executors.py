@@ -56,6 +56,11 @@ class Executors:
         """Units that executors could work on at once."""
         return len(self._threads)
 
+    @property
+    def worth_sharing(self) -> bool:
+        """Whether others are called for what waits: each has to do its own."""
+        return True
+
     def start(self) -> None:
         """Let all executors begin."""
         for operator in self._operators:

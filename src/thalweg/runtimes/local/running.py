@@ -274,7 +274,9 @@ class Running:
 
     def _eager(self) -> bool:
         """Say whether other workers could take a block more, while this one asks for it."""
-        return self._asking.full and len(self._flights) < 2 * self._crew.hunger
+        if not self._asking.full or len(self._flights) >= 2 * self._crew.hunger:
+            return False
+        return self._asking.largest or self._crew.worth_sharing
 
     def _may_pull(self, task: AnySpoutTask) -> bool:
         if not self._asking.has(task):

@@ -76,13 +76,15 @@ class Scheduling:
 
     Attributes: ``policy`` (``ct``, ``lp``, ``et`` or ``qst``), ``slice`` (seconds that a worker
     stays on an operator), ``window`` (seconds over which CT compares), ``capacity`` (rows that QST
-    lets wait in all queues together).
+    lets wait in all queues together), ``alone`` (seconds: what takes less altogether is left to one
+    worker, because two that want Python's lock slow each other down; no matter without that lock).
     """
 
     policy: str = "ct"
     slice: float = 0.005
     window: float = 0.1
     capacity: int = 10_000
+    alone: float = 0.005
 
     def __post_init__(self) -> None:
         if self.policy not in _POLICIES:
@@ -93,6 +95,9 @@ class Scheduling:
             if not 0 < value < inf:
                 wanted = "a number above 0"
                 raise UsageError(explain(f"scheduling {name}", expected=wanted, got=repr(value)))
+        if not 0 <= self.alone < inf:
+            wanted, got = "a number of seconds, 0 to share all work", repr(self.alone)
+            raise UsageError(explain("scheduling alone", expected=wanted, got=got))
 
 
 class Scheduler(Protocol):

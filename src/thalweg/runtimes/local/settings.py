@@ -60,6 +60,8 @@ class CrewLimits:
     first: bool = True
     #: Seconds that one block may take, where somebody samples what was done.
     longest: float = inf
+    #: Seconds of work that waits below which no other worker is called.
+    alone: float = 0.0
     #: Cores on which workers stay.
     cores: Cores = ()
 
@@ -158,7 +160,8 @@ class Settings:
         idle = (asking or self.scaling is not None) and not fixed
         workers, slice_ = self.threads + idle, self.scheduling.slice
         made = CrewLimits(workers, most + idle, slice_, self.block_rows, fixed, first=not idle)
-        return replace(made, longest=self.longest, cores=self.cores)
+        alone = self.scheduling.alone
+        return replace(made, longest=self.longest, cores=self.cores, alone=alone)
 
     @property
     def cores(self) -> Cores:
