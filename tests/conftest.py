@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -39,6 +40,9 @@ LASTING_THREADS = (
 #: Targets of file descriptors that libraries open once and keep.
 LASTING_FILES = ("/dev/null", "/dev/urandom", "anon_inode:[eventfd]", "anon_inode:[eventpoll]")
 
+# In the background of a script Ctrl-C is ignored, also by commands that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Drivers that tests start, also those of commands, need not start slowly.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 # Runs share two cores with others, so no example is judged by its time. In continuous
