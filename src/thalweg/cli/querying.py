@@ -73,8 +73,9 @@ class QueryOptions:
 def query_topology(query: str, how: QueryOptions) -> Topology:
     """Make a topology of a query; its results are printed."""
     types = types_in(how.types)
-    streams = {name: _stream(name, what, types, how) for name, what in _pairs(how.source, "source")}
-    tables = {name: _table(name, file, types) for name, file in _pairs(how.table, "table")}
+    of_source, of_table = _pairs(how)
+    streams = {name: _stream(name, what, types, how) for name, what in of_source.items()}
+    tables = {name: _table(name, file, types) for name, file in of_table.items()}
     if not streams and not tables:
         raise UsageError(explain("query", expected="--source NAME=FILES", got="no source"))
     fields = {name: known for name, (_, known) in streams.items()}
@@ -100,9 +101,17 @@ def _table(name: str, file: str, types: Types) -> TableFile:
     return TableFile(os.path.abspath(file), FORMAT, file_fields(name, [file], types), _RELOAD)
 
 
-def _pairs(given: list[str] | None, option: str) -> list[tuple[str, str]]:
-    found = [text.partition("=") for text in given or ()]
-    for name, _, what in found:
-        if not name.isidentifier() or not what:
-            raise UsageError(explain(f"--{option}", expected="NAME=FILES", got=f"{name}={what}"))
-    return [(name, what) for name, _, what in found]
+def _pairs(how: QueryOptions) -> tuple[dict[str, str], dict[str, str]]:
+    """Read the names of sources and of tables; no two have the same."""
+    made: dict[str, dict[str, str]] = {"source": {}, "table": {}}
+    for option, given in (("source", how.source), ("table", how.table)):
+        for text in given or ():
+            name, _, what = text.partition("=")
+            if not name.isidentifier() or not what:
+                raise UsageError(explain(f"--{option}", "", "NAME=FILES", f"{name}={what}"))
+            first = made["source"].get(name) or made["table"].get(name)
+            if first:
+                expected = f"one source or table {name!r}"
+                raise UsageError(explain(f"--{option}", "", expected, f"{first}, {what}"))
+            made[option][name] = what
+    return made["source"], made["table"]
