@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from thalweg.connectors.csv_cells import cell_array, mark_empty
-from thalweg.connectors.failures import BadFile, field_name, find_columns
+from thalweg.connectors.failures import BadFile, field_names, find_columns
 from thalweg.connectors.lines import MAX_RECORD, Lines, Refuse, readable
 from thalweg.connectors.records import sift
 from thalweg.errors import SchemaError, explain
@@ -178,4 +178,4 @@ def _shown(raw: str) -> str:
 def header_names(line: bytes, delimiter: str) -> Sequence[str]:
     """Read the names of the columns, as names that Python accepts."""
     cells = next(csv.reader([readable(line)], delimiter=delimiter), [])
-    return [field_name(cell) for cell in cells]
+    return field_names(cells)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import keyword
 from collections.abc import Sequence
 
 from thalweg.errors import RecordError, explain
@@ -19,13 +19,39 @@ class MissingField(BadFile):
     """A file that lacks a declared field."""
 
 
-def field_name(column: str) -> str:
-    """Turn the name of a column into one that Python accepts.
+def field_name(column: str, number: int = 1) -> str:
+    """Turn the name of a column, the first or another, into one that Python accepts.
 
     >>> field_name("page 1 (main category)")
     'page_1_main_category'
+    >>> field_name("class"), field_name("2024"), field_name("", 3)
+    ('class_', 'c2024', 'column_3')
     """
-    return re.sub(r"\W+", "_", column.strip()).strip("_")
+    parts = "".join(c if f"a{c}".isidentifier() else " " for c in column).split()
+    name = "_".join(parts).strip("_") or f"column_{number}"
+    if keyword.iskeyword(name):
+        return f"{name}_"
+    return name if name.isidentifier() else f"c{name}"
+
+
+def field_names(columns: Sequence[str]) -> list[str]:
+    """Give the names of fields for all columns of a file; each has one of its own.
+
+    >>> field_names(["", "a b", "class"])
+    ['column_1', 'a_b', 'class_']
+    """
+    first: dict[str, str] = {}
+    for name, column in zip(_changed(columns), columns, strict=True):
+        if name in first:
+            got = f"{name!r}, as {first[name]!r} gives"
+            hint = "rename one of them in the file"
+            raise BadFile(explain(f"column {column!r}", "", "a field of its own", got, hint))
+        first[name] = column
+    return list(first)
+
+
+def _changed(columns: Sequence[str]) -> list[str]:
+    return [field_name(column, number) for number, column in enumerate(columns, 1)]
 
 
 def find_columns(fields: Sequence[str], columns: Sequence[str]) -> list[int]:
@@ -34,7 +60,7 @@ def find_columns(fields: Sequence[str], columns: Sequence[str]) -> list[int]:
     >>> find_columns(["session_ID", "day"], ["day", "session ID"])
     [1, 0]
     """
-    by_name = {field_name(column): at for at, column in reversed(list(enumerate(columns)))}
+    by_name = {name: at for at, name in reversed(list(enumerate(_changed(columns))))}
     by_name |= {column: at for at, column in reversed(list(enumerate(columns)))}
     for field in fields:
         if field not in by_name:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thalweg.connectors.failures import BadFile, field_name, find_columns
+from thalweg.connectors.failures import BadFile, field_names, find_columns
 from thalweg.connectors.lines import Refuse
 from thalweg.connectors.records import sift
 from thalweg.errors import SchemaError, explain
@@ -80,7 +80,7 @@ def parquet_fields(path: str) -> Fields:
     file = _open(path)
     try:
         schema = file.schema_arrow
-        return Fields(tuple(field_name(name) for name in schema.names), tuple(schema.types))
+        return Fields(tuple(field_names(schema.names)), tuple(schema.types))
     finally:
         file.close()
 

@@ -55,6 +55,32 @@ def test_csv_columns_are_found_by_the_header_in_any_order(tmp_path: Path) -> Non
     assert read(tw.files(tmp_path / "posts.csv"), FIELDS).rows == POSTS
 
 
+HEADER = ["", "2024", "class", "unit price", "m²", "%"]
+CHANGED = ("column_1", "c2024", "class_", "unit_price", "m", "column_6")
+
+
+def test_names_of_csv_columns_become_such_that_python_accepts(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(",".join(HEADER) + "\n1,2,3,4,5,6\n", encoding="utf-8")
+    flow = tw.Flow("names")
+    assert flow.source("a", tw.files(tmp_path / "a.csv")).fields.names == CHANGED
+    assert read(tw.files(tmp_path / "a.csv")).rows == [tuple("123456")]
+    assert read(tw.files(tmp_path / "a.csv"), {"class_": int, "column_1": int}).rows == [(3, 1)]
+
+
+def test_names_of_parquet_columns_become_such_that_python_accepts(tmp_path: Path) -> None:
+    table = pa.table([[n] for n in range(6)], HEADER)
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert tw.Flow("names").source("a", tw.files(tmp_path / "a.parquet")).fields.names == CHANGED
+    assert read(tw.files(tmp_path / "a.parquet")).rows == [tuple(range(6))]
+
+
+def test_two_columns_that_become_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("unit price,unit-price\n1,2\n")
+    tells = "column 'unit-price': expected a field of its own, got 'unit_price', as 'unit price'"
+    with pytest.raises(tw.RecordError, match=tells):
+        read(tw.files(tmp_path / "a.csv"))
+
+
 def test_csv_without_declared_fields_gives_all_columns_as_text(tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text("region,n\neu,3\nus,4\n")
     assert read(tw.files(tmp_path / "posts.csv")).rows == [("eu", "3"), ("us", "4")]
