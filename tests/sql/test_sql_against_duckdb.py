@@ -133,6 +133,7 @@ class Parts:
             pairs(self.floats, ["+", "-", "*"]),
             st.tuples(self.ints, st.sampled_from(["2", "4"])).map(lambda t: f"({t[0]} / {t[1]})"),
             called(self.floats, ["floor", "ceil", "abs"]),
+            called(self.ints, ["floor", "ceil"]),
             self.ints.map(lambda n: f"CAST({n} AS DOUBLE)"),
         )
 
@@ -271,6 +272,8 @@ LARGE = [2**53 + 1, -(2**53) - 1, 2**62, 7]
         "SELECT CASE WHEN n > 7 THEN n ELSE x END AS v FROM t",
         "SELECT CAST(n AS DOUBLE) AS v FROM t",
         "SELECT sum(n) / count(*) AS v FROM t GROUP BY k",
+        "SELECT floor(n) AS v, ceil(n + 1) AS w FROM t",
+        "SELECT sqrt(abs(n)) AS v, sqrt(9007199254740993) AS w FROM t",
     ],
 )
 def test_whole_numbers_beyond_those_of_floats_meet_floats(query: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -174,6 +174,23 @@ def _unary(function: str, options: Any = None) -> _Form:
     return _Form(("this",), translate)
 
 
+def _of_floats(function: str) -> _Form:
+    def translate(to: Translator, node: exp.Expr) -> Expression:
+        return _with(_floats, to.expression(node.this)).call(function)
+
+    return _Form(("this",), translate)
+
+
+def _with(change: Callable[[Any], Any], made: Expression) -> Expression:
+    """Change the values of an expression, whatever their type turns out to be."""
+    return replace(made, evaluate=lambda batch: change(made.evaluate(batch)))
+
+
+def _floats(values: Any) -> Any:
+    """Make the nearest floating numbers of whole ones, as Arrow refuses to do beyond 2**53."""
+    return values.cast(pa.float64(), safe=False) if pa.types.is_integer(values.type) else values
+
+
 def _is(to: Translator, node: exp.Is) -> Expression:
     if not isinstance(node.expression, exp.Null):
         raise refused(node, "IS [NOT] NULL is all there is")
@@ -297,9 +314,9 @@ _FORMS: dict[type, _Form] = {
     exp.Length: _unary("utf8_length"),
     exp.Trim: _unary("utf8_trim", pc.TrimOptions(" ")),
     exp.Abs: _unary("abs_checked"),
-    exp.Floor: _unary("floor"),
-    exp.Ceil: _unary("ceil"),
-    exp.Sqrt: _unary("sqrt_checked"),
+    exp.Floor: _of_floats("floor"),
+    exp.Ceil: _of_floats("ceil"),
+    exp.Sqrt: _of_floats("sqrt_checked"),
     exp.Is: _Form(("this", "expression", "negate"), _is),
     exp.In: _Form(("this", "expressions"), _in),
     exp.Between: _Form(("this", "low", "high"), _between),
