@@ -164,7 +164,7 @@ class Stream:
             raise TopologyError(explain(name, expected="name=function or name=expression"))
         bound = {field: self._column(value, name) for field, value in columns.items()}
         touches = extending(columns, {field: _takes(value) for field, value in bound.items()})
-        outputs = self.fields.extend(Fields(tuple(columns), (None,) * len(columns)))
+        outputs = self.fields.extend(stateless.added_fields(bound, self.fields))
         return self._then(name, stateless.Extend(bound, outputs, touches), {})
 
     def select(self, *names: str) -> Stream:

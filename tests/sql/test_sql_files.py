@@ -137,6 +137,28 @@ def test_types_of_some_columns_leave_those_of_parquet_as_they_are() -> None:
     assert printed(query, *arguments, "--types", "area:float") == ["x=454"]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT at AS b FROM t WHERE n = 1", "b=1969-12-31T19:00:00.000000001-05:00"),
+        ("SELECT max(plain) AS m FROM t", "m=1970-01-01T00:00:01.000000001"),
+        ("SELECT n FROM t WHERE at >= TIMESTAMPTZ '1970-01-01 00:00:01Z'", "n=2"),
+        (
+            "SELECT n FROM t WHERE at NOT BETWEEN TIMESTAMPTZ '1970-01-01 00:00:00Z' "
+            "AND TIMESTAMPTZ '1970-01-01 00:00:01Z'",
+            "n=2",
+        ),
+        ("SELECT n FROM t WHERE at NOT IN (TIMESTAMPTZ '1970-01-01 00:00:01Z') AND n > 1", "n=2"),
+    ],
+)
+def test_times_with_nanoseconds_stay_as_they_are(query: str, expected: str) -> None:
+    values = [1, 1_000_000_001]
+    zoned = pa.array(values, pa.timestamp("ns", "America/New_York"))
+    table = {"n": [1, 2], "at": zoned, "plain": pa.array(values, pa.timestamp("ns"))}
+    pq.write_table(pa.table(table), "t.parquet")
+    assert printed(query, "--source", "t=t.parquet") == [expected]
+
+
 def test_lines_that_are_no_json_are_told_by_the_run() -> None:
     write("posts.jsonl", *POSTS, "no JSON")
     assert "line 4" in told("SELECT at FROM posts", "--source", "posts=posts.jsonl")

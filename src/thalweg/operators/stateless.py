@@ -222,6 +222,27 @@ def _as_array(value: Any, batch: pa.RecordBatch) -> pa.Array:
     return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
 
 
+def added_fields(columns: Mapping[str, Call | Expression], fields: Fields) -> Fields:
+    """Declare new columns with nanoseconds as such, since they would be learnt as microseconds."""
+    return Fields(tuple(columns), tuple(_nanos(value, fields) for value in columns.values()))
+
+
+def _nanos(value: Call | Expression, fields: Fields) -> pa.DataType | None:
+    if not isinstance(value, Expression):
+        return None
+    read = {name: fields.type_of(name) for name in sorted(value.fields)}
+    if not any(getattr(type_, "unit", None) == "ns" for type_ in read.values()):
+        return None
+    if None in read.values():
+        return None
+    row = pa.RecordBatch.from_arrays([pa.nulls(1, t) for t in read.values()], names=list(read))
+    try:
+        type_ = value.evaluate(row).type
+    except (pa.ArrowException, TypeError):
+        return None  # the run tells it, with the values
+    return type_ if getattr(type_, "unit", None) == "ns" else None
+
+
 class Select(Shared, BlockBolt):
     """Some of the fields."""
 

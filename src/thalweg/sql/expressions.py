@@ -191,6 +191,17 @@ def _floats(values: Any) -> Any:
     return values.cast(pa.float64(), safe=False) if pa.types.is_integer(values.type) else values
 
 
+def _compared(make: Callable[[Any, Any], Expression]) -> _Form:
+    return _binary(lambda a, b: make(_with(_in_utc, a), _with(_in_utc, b)))
+
+
+def _in_utc(values: Any) -> Any:
+    """Give times with a zone in UTC; Arrow does not compare two zones if their units differ."""
+    type_ = values.type
+    zoned = pa.types.is_timestamp(type_) and type_.tz is not None
+    return values.cast(pa.timestamp(type_.unit, "UTC")) if zoned else values
+
+
 def _is(to: Translator, node: exp.Is) -> Expression:
     if not isinstance(node.expression, exp.Null):
         raise refused(node, "IS [NOT] NULL is all there is")
@@ -206,7 +217,7 @@ def _in(to: Translator, node: exp.In) -> Expression:
         return left == lit(None)
     if all(isinstance(v, dt.date) for v in known):
         # Not looked up, since Arrow would cut the time of day off to find it among days.
-        found = reduce(or_, [left == v for v in known])
+        found = reduce(or_, [_with(_in_utc, left) == v for v in known])
     else:
         found = left.isin(_of_one_type(known, node))
     if len(known) < len(values):
@@ -223,8 +234,8 @@ def _of_one_type(values: list[Any], node: exp.In) -> list[Any]:
 
 
 def _between(to: Translator, node: exp.Between) -> Expression:
-    middle = to.expression(node.this)
-    low, high = (to.expression(node.args[end]) for end in ("low", "high"))
+    parts = (node.this, node.args["low"], node.args["high"])
+    middle, low, high = (_with(_in_utc, to.expression(part)) for part in parts)
     return (middle >= low) & (middle <= high)
 
 
@@ -293,12 +304,12 @@ _FORMS: dict[type, _Form] = {
     exp.Boolean: _LITERAL,
     exp.Null: _LITERAL,
     exp.Paren: _Form(("this",), _inner),
-    exp.EQ: _binary(lambda a, b: a == b),
-    exp.NEQ: _binary(lambda a, b: a != b),
-    exp.GT: _binary(lambda a, b: a > b),
-    exp.GTE: _binary(lambda a, b: a >= b),
-    exp.LT: _binary(lambda a, b: a < b),
-    exp.LTE: _binary(lambda a, b: a <= b),
+    exp.EQ: _compared(lambda a, b: a == b),
+    exp.NEQ: _compared(lambda a, b: a != b),
+    exp.GT: _compared(lambda a, b: a > b),
+    exp.GTE: _compared(lambda a, b: a >= b),
+    exp.LT: _compared(lambda a, b: a < b),
+    exp.LTE: _compared(lambda a, b: a <= b),
     exp.Add: _binary(lambda a, b: a + b),
     exp.Sub: _binary(lambda a, b: a - b),
     exp.Mul: _binary(lambda a, b: a * b),
