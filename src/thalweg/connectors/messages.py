@@ -154,7 +154,7 @@ class MessageReader:
     def _about(self, messages: list[Any], name: str) -> Any:
         what, type_ = self._extra[name], self._shape.fields.type_of(name)
         if what == "timestamp":
-            times = pa.array([message.timestamp()[1] for message in messages], pa.int64())
+            times = pa.array([_time(message) for message in messages], pa.int64())
             return times if type_ is None or pa.types.is_integer(type_) else times.cast(_TIMES)
         if what == "headers":
             return pa.array([message.headers() or [] for message in messages], EXTRA[what])
@@ -166,6 +166,12 @@ class MessageReader:
         except UnicodeDecodeError as error:
             text = f"key: {error}"
             raise SchemaError(text) from error
+
+
+def _time(message: Any) -> int | None:
+    """Give when a message was made; one without a time has -1 for it."""
+    kind, millis = message.timestamp()
+    return millis if kind else None  # 0 says that there is none
 
 
 def _same(value: bytes | None) -> bytes | None:

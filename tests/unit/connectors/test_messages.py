@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ class Message:
     raw: bytes | None
     raw_key: bytes | None = None
     number: int = 0
+    #: What it is a time of, 0 for none, and its milliseconds.
+    when: tuple[int, int] = (1, 0)
+
+    def timestamp(self) -> tuple[int, int]:
+        return self.when
 
     def value(self) -> bytes | None:
         return self.raw
@@ -55,6 +61,13 @@ def read(messages: list[Message], format_: Any, declared: Any, *extra: str) -> t
     )
     batch = reader.batch(messages)
     return [] if batch is None else batch.to_pylist(), refused
+
+
+def test_a_message_without_a_time_gives_none() -> None:
+    sent = [Message(b"1", when=(0, -1)), Message(b"2", when=(1, 1000))]
+    rows, refused = read(sent, "bytes", None, "timestamp")
+    second = dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
+    assert ([row["timestamp"] for row in rows], refused) == ([None, second], [])
 
 
 GOOD = st.fixed_dictionaries({"n": st.integers(-(2**63), 2**63 - 1)}).map(json.dumps)
