@@ -179,8 +179,10 @@ class Failing(Count):
         super().process(t)
 
 
-@pytest.mark.parametrize("every", [0, 0.005])
-def test_a_run_that_failed_goes_on_from_its_last_snapshot(every: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [0, 0.005, "5 ms"])
+def test_a_run_that_failed_goes_on_from_its_last_snapshot(
+    every: float | str, tmp_path: Path
+) -> None:
     first, second = StopAfter(), StopAfter()
     runtime = local(tmp_path, snapshot_every=every)
     with pytest.raises(tw.ComponentError, match="no more"):

@@ -118,7 +118,7 @@ class Checkpoint:
             for name in there & names.keys():
                 for batch in version.batches(name, self._expired_before(component)):
                     _give(operator, batch, names[name])
-        self._next = self._clock.now() + self._settings.snapshot_every
+        self._next = self._clock.now() + self._settings.snapshot_seconds
 
     def is_over(self, task: AnySpoutTask | AnyTask) -> bool:
         """Say whether a task is a source that had come to its end in an earlier run."""
@@ -172,7 +172,7 @@ class Checkpoint:
         """Take a snapshot, unless nothing has changed; nothing may be under way."""
         self._committer.wait()
         now, last = self._clock.now(), self._committer.manifest
-        self._next = now + self._settings.snapshot_every
+        self._next = now + self._settings.snapshot_seconds
         notes: dict[str, Any] = {RUNTIME: LOCAL, **self._sources.notes()}
         if told := self.times():
             notes[TIMES] = dict(told)

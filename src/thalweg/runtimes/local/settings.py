@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Literal
 
-from thalweg.clock import Clock, SystemClock
+from thalweg.clock import Clock, SystemClock, seconds
 from thalweg.config import ORDERS, OrderName
 from thalweg.control.learning import Locality
 from thalweg.control.rerouting import Rerouter
@@ -106,8 +106,8 @@ class Settings:
     idle: float = 0.01
     #: Folder or URI for snapshots, from which the next run goes on; None for state in memory only.
     checkpoint: str | os.PathLike[str] | None = None
-    #: Seconds between two snapshots.
-    snapshot_every: float = 1.0
+    #: Time between two snapshots: seconds, or text such as "10 s".
+    snapshot_every: float | str = 1.0
     #: Decides which keys get tasks of their own; asked after each block of a source.
     rerouter: Rerouter | None = None
     #: Learns which keys occur together, and brings them to the same task; None for no such thing.
@@ -126,10 +126,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         least = {"most_workers": 1, "block_rows": 1, "queue_rows": 1, "window": 2}
-        least["snapshot_every"] = 0
+        given = {name: getattr(self, name) for name in least}
+        least["snapshot_every"], given["snapshot_every"] = 0, self.snapshot_seconds
         for name, value in least.items():
-            if getattr(self, name) < value:
-                got = str(getattr(self, name))
+            if given[name] < value:
+                got = str(given[name])
                 raise UsageError(explain(name, expected=f"at least {value}", got=got))
         if self.workers is not None and self.workers < 1:
             raise UsageError(explain("workers", expected="at least 1", got=str(self.workers)))
@@ -141,6 +142,12 @@ class Settings:
         loss = self.scales and self.scales.loss
         if loss and self.checkpoint is not None:  # rows are counted there, to find them again
             raise UsageError(explain("scaling loss", "", "0 with a checkpoint", str(loss)))
+
+    @property
+    def snapshot_seconds(self) -> float:
+        """Seconds between two snapshots, 0 for one after the other."""
+        every = self.snapshot_every
+        return seconds(every) if isinstance(every, str) else every
 
     @property
     def scales(self) -> Scaling | None:
