@@ -165,11 +165,14 @@ def test_times_are_compared_with_times_of_the_query(condition: str, expected: li
         ("-likes % 3", [0, -1, None, -1, -2, -2]),
         ("mod(likes, -3)", [0, 1, None, 1, 2, 2]),
         ("at % NULL", [None] * 6),
+        ("coalesce(NULL, likes, NULL)", [3, 4, None, 1, 8, 2]),
+        ("coalesce(NULL, NULL)", [None] * 6),
+        ("-9223372036854775808", [-(2**63)] * 6),
         ("region || '/' || tag", ["eu/jazz", "eu/rock", "us/jazz", "us/jazz", "us/jazz", None]),
         ("tag || NULL", [None] * 6),
     ],
 )
-def test_remainders_and_joined_texts(made: str, expected: list[Any]) -> None:
+def test_remainders_joined_texts_and_values_of_the_query(made: str, expected: list[Any]) -> None:
     found = result(f"SELECT at, {made} AS made FROM posts")  # noqa: S608 (a test of SQL)
     assert [row[1] for row in sorted(found)] == expected
 

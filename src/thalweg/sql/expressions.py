@@ -130,17 +130,17 @@ def value(node: exp.Expr) -> Any:
         case exp.Cast() if _type_name(node) in _TIMES:
             return _moment(node)
         case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
-            return -_number(inner)
+            return _number(inner, -1)
     raise refused(node, expected="a value")
 
 
-def _number(node: exp.Literal) -> int | float:
+def _number(node: exp.Literal, sign: int = 1) -> int | float:
     text = str(node.this).replace("_", "")
     if not text.isdigit():
-        return float(text)
-    if int(text) not in _WHOLE:
+        return sign * float(text)
+    if sign * int(text) not in _WHOLE:
         raise refused(node, expected="whole numbers of 64 bits", hint=f"{text}.0 is a float")
-    return int(text)
+    return sign * int(text)
 
 
 def _type_name(node: exp.Cast) -> str:
@@ -250,7 +250,17 @@ def _like(to: Translator, node: exp.Like) -> Expression:
 
 
 def _coalesce(to: Translator, node: exp.Coalesce) -> Expression:
-    return to.expression(node.this).call("coalesce", *map(to.expression, node.expressions))
+    # NULL that stands in the query has no type, and is never what is taken.
+    parts = [part for part in (node.this, *node.expressions) if not isinstance(part, exp.Null)]
+    if not parts:
+        return lit(None)
+    first, *others = map(to.expression, parts)
+    return first.call("coalesce", *others)
+
+
+def _negated(to: Translator, node: exp.Neg) -> Expression:
+    number = isinstance(node.this, exp.Literal) and not node.this.is_string
+    return lit(value(node)) if number else -to.expression(node.this)
 
 
 def _cast(to: Translator, node: exp.Cast) -> Expression:
@@ -318,7 +328,7 @@ _FORMS: dict[type, _Form] = {
     exp.DPipe: _Form(("this", "expression", "safe"), _joined),
     exp.And: _binary(lambda a, b: a & b),
     exp.Or: _binary(lambda a, b: a | b),
-    exp.Neg: _Form(("this",), lambda to, node: -to.expression(node.this)),
+    exp.Neg: _Form(("this",), _negated),
     exp.Not: _Form(("this",), lambda to, node: ~to.expression(node.this)),
     exp.Lower: _unary("utf8_lower"),
     exp.Upper: _unary("utf8_upper"),
