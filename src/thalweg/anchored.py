@@ -60,6 +60,14 @@ class AnchoredBolt(Bolt):
         it would be lost, and the batch fails.
         """
 
+    @property
+    def waiting(self) -> bool:
+        """Whether it wants :meth:`process_wake` to be called, though no tuple comes."""
+        return False
+
+    def process_wake(self) -> None:
+        """Send what has come up beside the tuples."""
+
     def emit(  # type: ignore[override]  # Storm's manner: a list of values
         self,
         values: Sequence[Any],

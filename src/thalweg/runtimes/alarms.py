@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from thalweg.anchored import AnchoredBolt
 from thalweg.components import has_timers
 from thalweg.eventtime import ALWAYS, SECOND
 from thalweg.topology import Topology
@@ -19,12 +20,16 @@ class Wakes(Protocol):
         """When it wants that, in microseconds of the clock."""
 
 
+def _may_wake(kind: type) -> bool:
+    return has_timers(kind) or issubclass(kind, AnchoredBolt)
+
+
 def _always(_component: str, _task: int) -> bool:
     return True
 
 
 class Alarms:
-    """Watches the tasks of components with timers.
+    """Watches the tasks of components with timers, and of those that may speak by themselves.
 
     ``wake`` lets one of them hear of timers that are due; ``ready`` says whether it can be woken
     now, and is not being woken already.
@@ -37,7 +42,7 @@ class Alarms:
         wake: Callable[[str, int], None],
         ready: Callable[[str, int], bool] = _always,
     ) -> None:
-        self._names = [c.name for c in topology if has_timers(type(c.body))]
+        self._names = [c.name for c in topology if _may_wake(type(c.body))]
         self._tasks, self._wake, self._ready = tasks, wake, ready
 
     def look(self, now: float) -> None:

@@ -20,6 +20,7 @@ from thalweg.anyvalues import ANYTHING
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
 from thalweg.components import Kind, TaskContext
 from thalweg.errors import SchemaError, ThalwegError, explain, shorten
+from thalweg.eventtime import NEVER
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.receivers import Receivers
 from thalweg.runtimes.refusals import Refusals
@@ -78,9 +79,21 @@ class AnchoredTask(BoltTask):
         #: First numbers of the blocks of those, and when they came.
         self._begins: deque[tuple[int, float]] = deque()
         self._receivers = Receivers(context)
+        #: Whether it sent something while it got ready, which goes on before all else.
+        self._early = False
         self.bind(emit=self._emit, ack=self._ack, fail=self._let_fail, refuse=self._refuse)
         self.bind(begin_again=self._begin_again)
         self._bind_outbox()
+
+    def prepare(self) -> None:
+        """Let the body get ready, and send."""
+        super().prepare()
+        self._early = any(map(len, self._sent.values()))
+
+    @property
+    def alarm(self) -> int:
+        """When it wants to be woken, in microseconds of the clock: at once, if for anything."""
+        return NEVER if self._early or self.body.waiting else super().alarm
 
     def process(self, block: Block, lineage: bool = True) -> list[Emission]:
         """Show the bolt the tuples of a block."""
@@ -90,7 +103,9 @@ class AnchoredTask(BoltTask):
             self._open.update(enumerate(block.roots, self._first))
             self._note_begin()
         self._ended_before = dict(self._ended)
-        self._begin_again()
+        for sent in self._sent.values():
+            sent.catch_up(-1)  # what was sent before stems from none of these
+        self._nothing_ended()
         self.bind(tracked=block.roots is not None, at=self._first)
         self.call(self.body.process_tuples, self._first, block)
         return self._done(lineage)
@@ -100,8 +115,8 @@ class AnchoredTask(BoltTask):
         return self._beside(partial(self._time, now))
 
     def wake(self) -> list[Emission]:
-        """Let the bolt hear of timers that are due."""
-        return self._beside(self._timers)
+        """Let the bolt hear of timers that are due, and send what has come up."""
+        return self._beside(self._woken)
 
     def tick(self) -> list[Emission]:
         """Let time pass."""
@@ -207,14 +222,22 @@ class AnchoredTask(BoltTask):
             values = {name: block.values(name)[row] for name in block.batch.schema.names}
         self.refusals.tuple_failed(values, error, self.body.process_tuples)
 
+    def _woken(self) -> None:
+        self._timers()
+        self.call(self.body.process_wake)
+
     def _begin_again(self) -> None:
         self._sent = {stream: _Sent(sent.shape) for stream, sent in self._sent.items()}
         self._ended = dict(self._ended_before)
+        self._nothing_ended()
+        self._bind_outbox()
+
+    def _nothing_ended(self) -> None:
+        """Keep all tuples of the block at hand of which anybody knows."""
         self.failed_rows.clear()
         self.kept_rows.clear()
         if self._block is not None and self._block.roots is not None:
             self.kept_rows.update(range(len(self._block)))
-        self._bind_outbox()
 
     # --- what goes out -----------------------------------------------------------------------
 
@@ -227,7 +250,7 @@ class AnchoredTask(BoltTask):
 
     def _done(self, lineage: bool) -> list[Emission]:
         taken = [self._emission(stream, sent, lineage) for stream, sent in self._sent.items()]
-        self._block = None
+        self._block, self._early = None, False
         self._bind_outbox()
         return [emission for emission in taken if emission is not None]
 

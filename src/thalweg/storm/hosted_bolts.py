@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import repeat
+from threading import get_ident
 from typing import Any, ClassVar
 
 from thalweg.anchored import AnchoredBolt
 from thalweg.anyvalues import SCALARS
 from thalweg.blocks import DEFAULT_STREAM, Block
 from thalweg.components import TaskContext
-from thalweg.errors import RAISED, ThalwegError, as_error
+from thalweg.errors import RAISED, ThalwegError, as_error, explain, shorten
+from thalweg.events import Noticed
 from thalweg.hooks import listeners
 from thalweg.storm.bolts import values_type
 from thalweg.storm.components import Tuple
@@ -51,10 +55,24 @@ class HostedBolt(AnchoredBolt):
         stateless = self.config.get("thalweg.stateless", getattr(cls, "stateless", False))
         self.outside_state = not stateless
         self.gathers = not stateless and gathers(cls)
+        #: What was emitted quickly, and calls of other threads, row behind row. It is always this
+        #: list, and only added to in one step, so that no thread loses or tears a row.
+        self._line: list[Any] = []
+        #: The tuple that was at hand, for the first of these rows.
+        self._marks: list[int] = []
+        #: The thread that has the component now; none between two blocks.
+        self._thread: int | None = None
 
     def prepare(self, context: TaskContext) -> None:
         """Make the component."""
         self._stage = Stage(self.cls, context, self.config)
+        #: Fields of the default stream, where values of common kinds may go straight into the line.
+        self._fields = len(self.outbox[0]) if self.outbox and len(self.outbox[0]) <= 2 else 0
+        #: Values of a row of the line, and the kinds of values that need no copy.
+        self._width = self._fields or 1
+        self._plain = set(SCALARS)
+        #: Whether another thread has ever said anything, and whether nobody hears it any more.
+        self._others = self._closed = self._told = False
         #: By stream: the class of values, and whether others get the same values.
         self._types: dict[Any, tuple[Any, bool]] = {}
         #: Whether any tuple so far had somebody who waits for its end.
@@ -67,17 +85,17 @@ class HostedBolt(AnchoredBolt):
         #: The last of these, and whether any tuple was processed since something raised.
         self._last_bad = -2
         self._went_well = True
-        self._begin()
+        with self._at_work():
+            self._begin()
 
     def process_tuples(self, first: int, block: Block) -> None:
         """Show the component each tuple."""
         self._ever_tracked |= self.tracked
         self._raised.clear()
         numbered = enumerate(self._tuples(first, block), first)
-        while not self._each(numbered):
-            pass
-        if self._quick:
-            self._component.emit = self._general
+        with self._at_work():
+            while not self._each(numbered):
+                pass
         self._went_well |= len(self._raised) < len(block)
         if self._acks and (self.tracked or self._heard):
             for number in range(first, first + len(block)):
@@ -88,7 +106,8 @@ class HostedBolt(AnchoredBolt):
         """Give the component a tick."""
         every = self._stage.conf.get("topology.tick.tuple.freq.secs", 0)
         tick = self._tuple(_TICK_ID, "__system", "__tick", -1, (every,))
-        self._aside(lambda: self._by_time() if self._timed else self._tick(tick), [tick])
+        with self._at_work():
+            self._aside(lambda: self._by_time() if self._timed else self._tick(tick), [tick])
 
     def process_pause(self) -> None:
         """Do as at the end: another component takes over."""
@@ -96,12 +115,29 @@ class HostedBolt(AnchoredBolt):
 
     def process_end(self) -> None:
         """Let a component that gathers batches process what it has."""
-        if getattr(self._component, "_batches", None):
-            self._aside(self._component.process_batches, [])
+        with self._at_work():
+            if getattr(self._component, "_batches", None):
+                self._aside(self._component.process_batches, [])
+
+    @property
+    def waiting(self) -> bool:
+        """Whether other threads have said something, and no block is at hand that takes it on."""
+        return self._thread is None and bool(self._line)
+
+    def process_wake(self) -> None:
+        """Pass on what other threads have said."""
+        with self._at_work():
+            pass
 
     def cleanup(self) -> None:
-        """Let go of the component."""
-        self._component = None
+        """Let go of the component, and hear nothing more of its threads."""
+        component, self._component = self._component, None
+        if component is not None:
+            self._closed = True
+            self._plain.clear()  # so that whoever kept a quick emit is refused
+        if self._line:
+            self._too_late()
+            self._line.clear()
 
     # --- tuples ------------------------------------------------------------------------------
 
@@ -123,36 +159,27 @@ class HostedBolt(AnchoredBolt):
 
     def _each(self, numbered: Iterator[tuple[int, Tuple]]) -> bool:
         """Call the component on each tuple, until one raises; gives whether all are done."""
-        component = self._component
-        columns, anchors = self.outbox or ([[]], [])
-        sent, note = columns[0], anchors.append
-        if self._quick:
-            component.emit = self._quick_emit(columns)
+        component, line, width = self._component, self._line, self._width
+        marks, note = self._marks, self._marks.append
         process = component.process
         try:
             for number, tup in numbered:
                 self.at = number
                 component._current_tups = [tup]
                 process(tup)
-                added = len(sent) - len(anchors)
-                if added == 1:
+                added = len(line) - width * len(marks)
+                if added == width:
                     note(number)
                 elif added:
-                    anchors.extend(repeat(number, added))
+                    marks.extend(repeat(number, added // width))
         except ThalwegError:
             raise  # a mistake that the next tuple repeats
         except RAISED as error:
-            anchors.extend(repeat(self.at, len(sent) - len(anchors)))
+            self._pass_on()
             self._failed(error, self.at)
             return False
         component._current_tups = []
         return True
-
-    def _quick_emit(self, columns: list[list[Any]]) -> Callable[..., list[int] | None]:
-        """Make ``emit`` for one block: values of the common kind go straight into their columns."""
-        if len(columns) == 1:
-            return _emit_one(columns[0].append, self._general)
-        return _emit_two(columns[0].append, columns[1].append, self._general)
 
     def _tick(self, tick: Tuple) -> None:
         self._component.process_tick(tick)
@@ -196,24 +223,31 @@ class HostedBolt(AnchoredBolt):
         #: A component that gathers batches acknowledges its tuples itself.
         self._batches = hasattr(component, "process_batches")
         self._timed = hasattr(component, "secs_between_batches")
-        #: Whether most tuples that it emits can go straight into their columns.
-        self._quick = False
         if is_own(type(component), "emit"):
-            self._general: Callable[..., list[int] | None]
-            self._general = self._emit_batched if self._batches else self._emit_function()
-            component.emit = self._general
-            plain = not self._batches and component.auto_anchor
-            self._quick = plain and self.outbox is not None and len(self.outbox[0]) <= 2
+            component.emit = self._emit_batched if self._batches else self._emit_function()
+            if self._fields and component.auto_anchor and not self._batches:
+                component.emit = self._quick_emit(component.emit)
         if is_own(type(component), "ack"):
             component.ack = self._ack
         if is_own(type(component), "fail"):
             component.fail = self._let_fail
+        self.at = -1  # no tuple is to blame for what it emits before the first
         self._stage.initialize(component)
+        self._pass_on()
         self._acks = component.auto_ack and not self._batches
+
+    def _quick_emit(
+        self, general: Callable[..., list[int] | None]
+    ) -> Callable[..., list[int] | None]:
+        """Make ``emit`` that puts values of the common kind straight into the line."""
+        if self._fields == 1:
+            return _emit_one(self._line.append, self._plain, general)
+        return _emit_two(self._line.extend, self._plain, general)
 
     def _emit_function(self) -> Callable[..., list[int] | None]:
         """Make ``emit`` of a component: as little as possible for a plain list of values."""
-        send, anchored, scalars = self.emit, self._component.auto_anchor, SCALARS
+        send, scalars, line, here = self.emit, SCALARS, self._line, get_ident
+        component, anchored = self._component, self._component.auto_anchor
 
         def emit(
             tup: Any,
@@ -229,6 +263,12 @@ class HostedBolt(AnchoredBolt):
                         break
             else:
                 tup = settled(tup)
+            if here() != self._thread:
+                if anchors is None:
+                    anchors = component._current_tups if anchored else ()
+                return self._hand_over(tup, stream, anchors, direct_task, need_task_ids)
+            if line:
+                self._pass_on()
             if anchors is not None:
                 anchors = self._numbers(anchors)
             elif not anchored:
@@ -245,7 +285,8 @@ class HostedBolt(AnchoredBolt):
         """Send a tuple that stems from the whole batch, unless the component says otherwise."""
         if anchors is None:
             anchors = self._component._current_tups if self._component.auto_anchor else ()
-        self._send(settled(tup), stream, self._numbers(anchors), more.get("direct_task"))
+        send = self._send_anchored if get_ident() == self._thread else self._hand_over
+        send(settled(tup), stream, anchors, more.get("direct_task"))
 
     def _send(
         self,
@@ -261,34 +302,152 @@ class HostedBolt(AnchoredBolt):
         self.emit(values, stream, numbers, self._stage.direct.find(direct_task, stream))
         return [direct_task] if need_task_ids else None
 
+    def _send_anchored(
+        self, values: Sequence[Any], stream: str | None, anchors: Any, direct_task: int | None
+    ) -> None:
+        self._send(values, stream, self._numbers(anchors), direct_task)
+
     def _numbers(self, anchors: Any) -> Sequence[int]:
         if not self._ever_tracked:
             return ()
         given = [anchors] if isinstance(anchors, str) else anchors
-        return [int(getattr(anchor, "id", anchor)) for anchor in given]
+        return [_number(anchor, "anchor") for anchor in given]
 
     def _ack(self, tup: Any) -> None:
-        if self._ever_tracked or self._heard:
-            self.ack(int(getattr(tup, "id", tup)))
+        if get_ident() != self._thread:
+            self._later(partial(self._ack, tup))
+        elif self._ever_tracked or self._heard:
+            self.ack(_number(tup, "ack"))
 
     def _let_fail(self, tup: Any) -> None:
-        if self._ever_tracked or self._heard:
-            self.fail(int(getattr(tup, "id", tup)))
+        if get_ident() != self._thread:
+            self._later(partial(self._let_fail, tup))
+        elif self._ever_tracked or self._heard:
+            self.fail(_number(tup, "fail"))
 
     def _hear(self, message: Any) -> None:
         """Take a message of a class that does not use our quicker methods."""
         command = message.get("command")
         if command == "emit":
-            numbers = self._numbers(message.get("anchors") or ())
+            values, anchors = settled(message["tuple"]), message.get("anchors") or ()
             stream, task = message.get("stream"), message.get("task")
             asks = task is None and message.get("need_task_ids", True)
-            told = self._send(settled(message["tuple"]), stream, numbers, task, asks)
+            if get_ident() != self._thread:
+                self._hand_over(values, stream, anchors, task, asks)
+                return
+            told = self._send(values, stream, self._numbers(anchors), task, asks)
             if asks:
                 self._component._pending_task_ids.append(told)
         elif command in ("ack", "fail"):
             (self._ack if command == "ack" else self._let_fail)(message["id"])
         else:
             self._stage.hear(message)
+
+    # --- what its other threads say ----------------------------------------------------------
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Have the component in this thread; what others have said comes before, and behind."""
+        self._thread, self.at = get_ident(), -1
+        try:
+            self._pass_on()
+            yield
+            self._pass_on()
+        except BaseException:
+            self._line.clear()  # the run ends with this
+            raise
+        finally:
+            self._thread = None
+
+    def _pass_on(self) -> None:
+        """Send what is in the line."""
+        line, marks, width = self._line, self._marks, self._width
+        rows = len(line) // width  # others may add to it meanwhile
+        if not rows:
+            return
+        values = line[: rows * width]
+        del line[: rows * width]
+        marks.extend(repeat(self.at, rows - len(marks)))
+        if self._others or self.outbox is None:
+            self._one_by_one(values)
+        else:
+            columns, anchors = self.outbox
+            for place, column in enumerate(columns):
+                column.extend(values[place::width])
+            anchors.extend(marks)
+        marks.clear()
+
+    def _one_by_one(self, values: list[Any]) -> None:
+        """Send rows among which may be calls of other threads, in their order."""
+        at, marks, width = self.at, self._marks.copy(), self._width
+        self._marks.clear()
+        for row, self.at in enumerate(marks):
+            first = values[row * width]
+            if type(first) is partial:
+                first()
+            else:
+                self.emit(values[row * width : (row + 1) * width])
+        self.at = at
+
+    def _hand_over(
+        self,
+        values: Sequence[Any],
+        stream: str | None,
+        anchors: Any,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """Let the thread that has the component next send a tuple of another one."""
+        if need_task_ids and direct_task is None:
+            raise self._refused(
+                explain(
+                    f"emit of {self._stage.subject} with need_task_ids",
+                    expected="the thread that calls process",
+                    got="another one, which cannot be told who gets the tuple",
+                    hint="leave it out, or choose the task",
+                )
+            )
+        own = anchors if isinstance(anchors, str) else tuple(anchors)
+        self._later(partial(self._send_anchored, values, stream, own, direct_task))
+        return [direct_task] if need_task_ids and direct_task is not None else None
+
+    def _later(self, call: Callable[[], None]) -> None:
+        self._others = True
+        if not self._closed:
+            self._line.extend((call, *repeat(None, self._width - 1)))
+        if self._closed:  # now, or meanwhile
+            raise self._too_late()
+
+    def _too_late(self) -> ThalwegError:
+        return self._refused(
+            explain(
+                f"emit, ack or fail by another thread of {self._stage.subject}",
+                expected="a component at work",
+                got="one that has ended, so it is lost",
+            )
+        )
+
+    def _refused(self, text: str) -> ThalwegError:
+        """Make an error for another thread, where it may end unseen: the first one is told."""
+        if not self._told:
+            self._told = True
+            self._stage.context.tell(Noticed(text))
+        return ThalwegError(text)
+
+
+def _number(tup: Any, what: str) -> int:
+    """Give the number of a tuple, or of its id."""
+    id_ = getattr(tup, "id", tup)
+    try:
+        return int(id_)
+    except (TypeError, ValueError):
+        raise ThalwegError(
+            explain(
+                f"{what} of tuple {shorten(id_, 40)}",
+                expected="a tuple that it has been given",
+                hint="the tuple itself, or its id",
+            )
+        ) from None
 
 
 def _own_column(values: list[Any]) -> list[Any]:
@@ -305,10 +464,8 @@ def _tuple_class(component: Any) -> Any:
 
 
 def _emit_one(
-    add: Callable[[Any], None], general: Callable[..., list[int] | None]
+    add: Callable[[Any], None], scalars: set[object], general: Callable[..., list[int] | None]
 ) -> Callable[..., list[int] | None]:
-    scalars = SCALARS
-
     def emit(
         tup: Any,
         stream: str | None = None,
@@ -328,12 +485,8 @@ def _emit_one(
 
 
 def _emit_two(
-    add_first: Callable[[Any], None],
-    add_second: Callable[[Any], None],
-    general: Callable[..., list[int] | None],
+    add: Callable[[list[Any]], None], scalars: set[object], general: Callable[..., list[int] | None]
 ) -> Callable[..., list[int] | None]:
-    scalars = SCALARS
-
     def emit(
         tup: Any,
         stream: str | None = None,
@@ -345,8 +498,7 @@ def _emit_two(
         if plain and type(tup) is list and len(tup) == 2:
             first, second = tup
             if type(first) in scalars and type(second) in scalars:
-                add_first(first)
-                add_second(second)
+                add(tup)
                 return None
         return general(tup, stream, anchors, direct_task, need_task_ids)
 

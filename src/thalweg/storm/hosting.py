@@ -134,6 +134,11 @@ class Stage:
         made.send_message = send_message
         return made
 
+    @property
+    def subject(self) -> str:
+        """Its task, for messages."""
+        return f"component {self.context.component!r}, task {self.context.task}"
+
     def initialize(self, component: Any) -> None:
         """Let a component begin."""
         component.initialize(component.storm_conf, component.context)
@@ -172,8 +177,7 @@ class Stage:
         self._failures = self._failures + 1 if in_a_row else 1
         if self._failures > RESTARTS:
             raise error
-        subject = f"component {self.context.component!r}, task {self.context.task}"
-        text = f"{subject}: {type(error).__name__}: {error}; it is started anew"
+        text = f"{self.subject}: {type(error).__name__}: {error}; it is started anew"
         self.context.tell(Noticed(f"{text} ({self._failures} of {RESTARTS} in a row)"))
 
     def _logger(self) -> logging.Logger:
