@@ -80,3 +80,40 @@ def test_a_tuple_of_another_length_is_refused_with_the_names_of_the_fields(field
     source.through("sends", Wrong(fields, [True])).sink("out", tw.stdout())
     with pytest.raises(tw.ThalwegError, match=rf"expected {fields} values: f0.*got {fields + 1}"):
         run_inline(flow, {"numbers": [1]})
+
+
+class Before(AnchoredBolt):
+    """Sends a tuple before the first one, and says later that it has another."""
+
+    outputs = ["n"]
+    left = 1
+
+    def prepare(self, context: Any) -> None:
+        self.emit(["before"])
+
+    def process_tuples(self, first: int, block: Block) -> None:
+        for number, n in enumerate(block.values("n"), first):
+            self.emit([f"{number}: {n}"], anchors=[number])
+
+    @property
+    def waiting(self) -> bool:
+        return self.left > 0
+
+    def process_wake(self) -> None:
+        self.left -= 1
+        self.emit(["woken"])
+
+
+@pytest.mark.parametrize("items", [[], [5, 6]])
+@pytest.mark.parametrize("runtime", [tw.Inline, tw.Local])
+def test_what_is_sent_before_all_tuples_comes_first_and_who_waits_is_woken(
+    items: list[int], runtime: Any
+) -> None:
+    flow = tw.Flow("before")
+    source = flow.source("numbers", tw.items([]), fields={"n": int})
+    source.through("sends", Before()).sink("out", tw.stdout(), order="total")
+    outcome = run_inline(flow, {"numbers": items}, runtime=runtime(clock=ManualClock()))
+    found = [t.n for t in outcome.outputs["out"]]
+    assert found[0] == "before"
+    rest = [f"{number}: {n}" for number, n in enumerate(items)]
+    assert sorted(found[1:]) == sorted([*rest, "woken"])

@@ -19,7 +19,7 @@ from thalweg.events import Noticed
 from thalweg.hooks import listeners
 from thalweg.storm.bolts import values_type
 from thalweg.storm.components import Tuple
-from thalweg.storm.hosting import Stage, gathers, is_own, own_values, settled
+from thalweg.storm.hosting import Stage, emit_one, emit_two, gathers, is_own, own_values, settled
 
 _new = tuple.__new__
 #: Ids of tuples are numbers as text; ticks have one that no tuple has.
@@ -241,8 +241,8 @@ class HostedBolt(AnchoredBolt):
     ) -> Callable[..., list[int] | None]:
         """Make ``emit`` that puts values of the common kind straight into the line."""
         if self._fields == 1:
-            return _emit_one(self._line.append, self._plain, general)
-        return _emit_two(self._line.extend, self._plain, general)
+            return emit_one(self._line, self._plain, general)
+        return emit_two(self._line, self._plain, general)
 
     def _emit_function(self) -> Callable[..., list[int] | None]:
         """Make ``emit`` of a component: as little as possible for a plain list of values."""
@@ -362,25 +362,29 @@ class HostedBolt(AnchoredBolt):
     def _pass_on(self) -> None:
         """Send what is in the line."""
         line, marks, width = self._line, self._marks, self._width
-        rows = len(line) // width  # others may add to it meanwhile
-        if not rows:
+        end = len(line)  # others may add to it meanwhile
+        if not end:
             return
-        values = line[: rows * width]
-        del line[: rows * width]
-        marks.extend(repeat(self.at, rows - len(marks)))
+        marks.extend(repeat(self.at, end // width - len(marks)))
         if self._others or self.outbox is None:
-            self._one_by_one(values)
-        else:
-            columns, anchors = self.outbox
-            for place, column in enumerate(columns):
-                column.extend(values[place::width])
-            anchors.extend(marks)
+            self._one_by_one(end)
+            return
+        columns, anchors = self.outbox
+        for place, column in enumerate(columns):
+            values = line[place:end:width]
+            if column:
+                column.extend(values)
+            else:
+                columns[place] = values
+        del line[:end]
+        anchors.extend(marks)
         marks.clear()
 
-    def _one_by_one(self, values: list[Any]) -> None:
+    def _one_by_one(self, end: int) -> None:
         """Send rows among which may be calls of other threads, in their order."""
-        at, marks, width = self.at, self._marks.copy(), self._width
+        at, marks, values, width = self.at, self._marks.copy(), self._line[:end], self._width
         self._marks.clear()
+        del self._line[:end]
         for row, self.at in enumerate(marks):
             first = values[row * width]
             if type(first) is partial:
@@ -461,45 +465,3 @@ def _tuple_class(component: Any) -> Any:
     if any(cls.__module__ == library for cls in type(component).__mro__):
         return sys.modules[library].Tuple
     return Tuple
-
-
-def _emit_one(
-    add: Callable[[Any], None], scalars: set[object], general: Callable[..., list[int] | None]
-) -> Callable[..., list[int] | None]:
-    def emit(
-        tup: Any,
-        stream: str | None = None,
-        anchors: Any = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-    ) -> list[int] | None:
-        plain = stream is anchors is direct_task is None and not need_task_ids
-        if plain and type(tup) is list and len(tup) == 1:
-            (value,) = tup
-            if type(value) in scalars:
-                add(value)
-                return None
-        return general(tup, stream, anchors, direct_task, need_task_ids)
-
-    return emit
-
-
-def _emit_two(
-    add: Callable[[list[Any]], None], scalars: set[object], general: Callable[..., list[int] | None]
-) -> Callable[..., list[int] | None]:
-    def emit(
-        tup: Any,
-        stream: str | None = None,
-        anchors: Any = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-    ) -> list[int] | None:
-        plain = stream is anchors is direct_task is None and not need_task_ids
-        if plain and type(tup) is list and len(tup) == 2:
-            first, second = tup
-            if type(first) in scalars and type(second) in scalars:
-                add(tup)
-                return None
-        return general(tup, stream, anchors, direct_task, need_task_ids)
-
-    return emit

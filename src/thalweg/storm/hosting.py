@@ -86,6 +86,52 @@ def _copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
+def emit_one(
+    line: list[Any], scalars: set[object], general: Callable[..., list[int] | None]
+) -> Callable[..., list[int] | None]:
+    """Make ``emit`` that puts rows of one plain value into a line of them."""
+
+    def emit(
+        tup: Any,
+        stream: str | None = None,
+        anchors: Any = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        plain = stream is anchors is direct_task is None and not need_task_ids
+        if plain and type(tup) is list and len(tup) == 1:
+            (value,) = tup
+            if type(value) in scalars:
+                line.append(value)
+                return None
+        return general(tup, stream, anchors, direct_task, need_task_ids)
+
+    return emit
+
+
+def emit_two(
+    line: list[Any], scalars: set[object], general: Callable[..., list[int] | None]
+) -> Callable[..., list[int] | None]:
+    """Do the same for rows of two values."""
+
+    def emit(
+        tup: Any,
+        stream: str | None = None,
+        anchors: Any = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        plain = stream is anchors is direct_task is None and not need_task_ids
+        if plain and type(tup) is list and len(tup) == 2:
+            first, second = tup
+            if type(first) in scalars and type(second) in scalars:
+                line.extend(tup)
+                return None
+        return general(tup, stream, anchors, direct_task, need_task_ids)
+
+    return emit
+
+
 class Forwarding(logging.Handler):
     """Gives what is logged to a function (level, text)."""
 
