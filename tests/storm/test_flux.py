@@ -19,6 +19,7 @@ from thalweg.storm.building import Hosting, build
 from thalweg.storm.flux import read_flux
 from thalweg.storm.fluxing import SHELL_BOLT, SHELL_SPOUT, flux_dict
 from thalweg.storm.plans import SERIALIZER, Reading, plan_of, program
+from thalweg.storm.settings import notes_of
 
 FLUX = """
 name: words
@@ -157,7 +158,67 @@ WRONG = {
         "there is no JVM",
     ),
     "a topology that Java makes": (FLUX + "\ntopologySource: {className: X}", "Java"),
-    "a key that nobody knows": (FLUX.replace("config:", "confg:"), "confg"),
+    "a key that nobody knows": (
+        FLUX.replace("config:", "confg:"),
+        r"'confg'.*\(did you mean 'config'\?\)",
+    ),
+    "a key that no spout has": (
+        FLUX.replace("parallelism: 2", "paralelism: 2"),
+        r"key 'paralelism' in spout 'source': .*\(did you mean 'parallelism'\?\)",
+    ),
+    "a key that no bolt has": (
+        FLUX.replace("- id: log", "- id: log\n    propertees: 3"),
+        r"key 'propertees' in bolt 'log': .*\(did you mean 'properties'\?\)",
+    ),
+    "a key that no component has": (
+        "components: [{id: x, class: org.example.X}]",
+        r"key 'class' in component 'x': .*\(did you mean 'className'\?\)",
+    ),
+    "a key that no method has": (
+        FLUX.replace('args: ["most"', 'arguments: ["most"'),
+        r"key 'arguments' in method 'addComponentConfig' of bolt 'split': expected one of",
+    ),
+    "a key that no stream has": (
+        FLUX.replace("to: split", "to: split\n    streamId: long"),
+        "key 'streamId' in stream from 'source' to 'split': expected one of",
+    ),
+    "a key that no grouping has": (
+        FLUX.replace("streamId: long", "streamID: long"),
+        r"key 'streamID' in grouping of stream from 'split' to 'log': .*'streamId'\?\)",
+    ),
+    "a key that no class has": (
+        FLUX.replace("type: SHUFFLE", "type: CUSTOM, customClass: {className: a.B, args: [1]}"),
+        "key 'args' in customClass of stream from 'source' to 'split': expected one of",
+    ),
+    "a key that no include has": (
+        "includes: [{file: a.yaml, overide: true}]",
+        r"key 'overide' in includes of .*\(did you mean 'override'\?\)",
+    ),
+    "a key that is no text": (
+        FLUX.replace("- id: log", "- id: log\n    7: 3"),
+        "key 7 in bolt 'log': expected one of",
+    ),
+    "a component that is none": ("components: [5]", "component: .*'id', got 5"),
+    "more than a command and fields": (
+        FLUX.replace('- ["sentence"]', '- ["sentence"]\n      - 3'),
+        "'constructorArgs' of spout 'source': expected the command and its fields",
+    ),
+    "properties of a program": (
+        FLUX.replace("- id: log", "- id: log\n    properties: [{name: a, value: 1}]"),
+        "'properties' of bolt 'log': expected none.*only objects of Java's",
+    ),
+    "fields that are not named": (
+        FLUX.replace("FIELDS, args: [word]", "FIELDS"),
+        "grouping in stream from 'split' to 'log': expected args: .*FIELDS, got none.*GLOBAL",
+    ),
+    "a key that is not named": (
+        FLUX.replace("PARTIAL_KEY, args: [word]", "PARTIAL_KEY"),
+        "expected args: .*PARTIAL_KEY, got none",
+    ),
+    "a configuration of a component that is none": (
+        FLUX.replace("parallelism: 2", "config: fast"),
+        "'config' of spout 'source': expected keys with values, got 'fast'",
+    ),
     "a grouping that nobody knows": (FLUX.replace("type: SHUFFLE", "type: SHUFLE"), "SHUFLE"),
     "a receiver that is not there": (FLUX.replace("to: split", "to: slipt"), "slipt"),
     "a stream without a source": (FLUX.replace("from: source\n    ", ""), "'from'"),
@@ -191,8 +252,9 @@ WRONG = {
 
 WORDS = (
     "id", "className", "constructorArgs", "configMethods", "parallelism", "name", "args",
-    "from", "to", "grouping", "type", "file", "streamId", "customClass",
+    "from", "to", "grouping", "type", "file", "streamId", "customClass", "config", "numTasks",
 )  # fmt: skip
+LISTS = ("components", "spouts", "bolts", "streams")
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text("ab", max_size=2),
     lambda inner: (
@@ -208,7 +270,7 @@ ANY = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["spouts", "bolts", "streams", "config", "includes"]), ANY))
+@given(st.dictionaries(st.sampled_from([*LISTS, "config", "includes"]), ANY))
 def test_whatever_a_file_holds_there_is_an_error_that_explains(
     tmp_path_factory: pytest.TempPathFactory, told: dict[str, Any]
 ) -> None:
@@ -303,6 +365,52 @@ def test_a_python_class_may_stand_in_a_file(tmp_path: Path) -> None:
     assert plan.name == "mine"
     assert dict(plan.parts[1].outputs) == {"default": ("word",), "other": ("n",)}
     assert [component.name for component in build(plan)] == ["source", "keep"]
+
+
+CLASSES = f"""
+spouts: [{{id: source, className: {__name__}.Source}}]
+bolts: [{{id: keep, className: {__name__}.Keep, more}}]
+streams: [{{from: source, to: keep, grouping: {{type: SHUFFLE}}}}]
+"""
+OF_SHELLS = {
+    "constructorArgs: [1, 2]": r"got \[1, 2\] \(.* with addComponentConfig; initialize gets them",
+    "factoryArgs: [1]": "'factoryArgs' of bolt 'keep': expected none",
+    "configMethods: [{name: setNamedStream, args: [more, [a, b]]}]": (
+        r"streams of bolt 'keep': expected those in outputs of its class, got \['more'\]"
+    ),
+    "configMethods: [{name: setDefaultStream, args: [[a, b]]}]": r"streams of bolt.*\['default'\]",
+}
+
+
+@pytest.mark.parametrize("more", OF_SHELLS)
+def test_what_a_python_class_does_not_get_is_refused_with_what_to_do(
+    tmp_path: Path, more: str
+) -> None:
+    with pytest.raises(TopologyError, match=OF_SHELLS[more]):
+        read_flux(written(tmp_path, CLASSES.replace("more", more, 1)))
+
+
+def test_a_component_has_a_configuration_of_its_own(tmp_path: Path) -> None:
+    own = "config: {a: 2, b: 3}, configMethods: [{name: addComponentConfig, args: [a, 1]}]"
+    plan = read_flux(written(tmp_path, CLASSES.replace("more", own, 1)))
+    assert plan.parts[1].config == {"a": 2, "b": 3}
+
+
+def test_keys_of_storm_that_do_nothing_here_are_named_with_their_component(tmp_path: Path) -> None:
+    text = CLASSES.replace("more", "numTasks: 4, cpuLoad: 10, constructorArgs: []", 1)
+    text = text.replace("type: SHUFFLE", "type: SHUFFLE, args: [word]")
+    assert notes_of(read_flux(written(tmp_path, text))) == [
+        "numTasks of bolt 'keep': a component has as many tasks as its degree",
+        "cpuLoad of bolt 'keep': there are no worker processes to be placed on machines",
+        "args of stream from 'source' to 'keep': SHUFFLE has none",
+    ]
+
+
+def test_fields_that_are_none_send_all_to_one_task(tmp_path: Path) -> None:
+    plan = read_flux(
+        written(tmp_path, CLASSES.replace(", more", "").replace("SHUFFLE", "FIELDS, args: []"))
+    )
+    assert plan.parts[1].reads == (Reading("source", "default", "GLOBAL"),)
 
 
 GROUPINGS = st.sampled_from(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from thalweg.errors import TopologyError, explain, shorten
+from thalweg.errors import TopologyError, explain, meant, shorten
+from thalweg.storm import flux_keys as keys
 from thalweg.storm.bounds import Bounds
 from thalweg.storm.flux_files import Given, read_files
 from thalweg.storm.fluxing import NOTHING, SHELL_BOLT, SHELL_SPOUT
@@ -18,7 +20,7 @@ _GROUPINGS = (
     "ALL", "CUSTOM", "DIRECT", "FIELDS", "GLOBAL", "LOCAL_OR_SHUFFLE", "NONE", "PARTIAL_KEY",
     "SHUFFLE",
 )  # fmt: skip
-_KNOWN = ("name", "config", "components", "spouts", "bolts", "streams", "includes")
+_JAVA = ("org.", "com.", "java.", "io.", "net.")
 
 
 def read_flux(
@@ -30,9 +32,14 @@ def read_flux(
     """
     told = read_files(path, Given(properties or {}, bounds))
     for key in told:
-        if key not in _KNOWN:
-            hint = "a class of Java's makes such a topology" if key == "topologySource" else ""
-            raise TopologyError(explain(f"{path}: {key!r}", "", f"one of {_KNOWN}", hint=hint))
+        if key not in keys.TOPOLOGY:
+            hint = meant(str(key), keys.TOPOLOGY)
+            if key == "topologySource":
+                hint = "a class of Java's makes such a topology"
+            expected = f"one of {keys.TOPOLOGY}"
+            raise TopologyError(explain(f"{path}: {key!r}", "", expected, hint=hint))
+    for item in told.get("components") or []:
+        keys.check_keys(item, keys.COMPONENT, f"component {_get(item, 'id', 'component')!r}")
     readings = _readings(told.get("streams") or [])
     parts = [
         *(_part(item, "spout", ()) for item in told.get("spouts") or []),
@@ -40,7 +47,17 @@ def read_flux(
     ]
     _check_readings(readings, parts)
     name = str(told.get("name") or path.stem)
-    return Plan(name, tuple(parts), dict(told.get("config") or {}))
+    return Plan(name, tuple(parts), dict(told.get("config") or {}), tuple(_notes(told)))
+
+
+def _notes(told: Mapping[str, Any]) -> Iterator[str]:
+    """Name what changes nothing in a file that was checked, and why."""
+    for kind in ("spout", "bolt"):
+        for item in told.get(f"{kind}s") or []:
+            yield from keys.notes_of_component(item, f"{kind} {str(item['id'])!r}")
+    for item in told.get("streams") or []:
+        grouping, where = item["grouping"], _stream(item)
+        yield from keys.notes_of_grouping(grouping, str(grouping["type"]).upper(), where)
 
 
 # --- components --------------------------------------------------------------------------------
@@ -48,34 +65,61 @@ def read_flux(
 
 def _part(item: Any, kind: Any, readings: tuple[tuple[str, Reading], ...]) -> Part:
     name, cls = str(_get(item, "id", kind)), str(_get(item, "className", kind))
+    where = f"{kind} {name!r}"
+    keys.check_keys(item, keys.SPOUT_OR_BOLT, where)
+    if cls not in _SHELLS and cls.startswith(_JAVA):
+        raise needs_jvm(name, cls)
+    keys.check_empty(item, keys.JAVAS, where, "only objects of Java's have these")
     reads = tuple(reading for receiver, reading in readings if receiver == name)
-    told = {"name": name, "kind": kind, "par": _degree(item, f"{kind} {name!r}"), "reads": reads}
-    config, named = _configured(item)
+    part = Part(name, kind, reads=reads, par=_degree(item, where))
     if cls not in _SHELLS:
-        if cls.startswith(("org.", "com.", "java.", "io.", "net.")):
-            raise needs_jvm(name, cls)
-        return Part(**told, cls=cls, outputs=_declared(cls, name), config=config)
+        return _of_class(item, replace(part, cls=cls), where)
     if _SHELLS[cls] != kind:
-        raise TopologyError(explain(f"{kind} {name!r}", expected=f"a {kind}", got=cls))
-    arguments = _list(item, "constructorArgs", f"{kind} {name!r}")
+        raise TopologyError(explain(where, expected=f"a {kind}", got=cls))
+    return _of_command(item, part, where)
+
+
+def _of_class(item: Mapping[str, Any], part: Part, where: str) -> Part:
+    """Read what is said about a Python class, which says itself what its streams are."""
+    hint = "give it values with addComponentConfig; initialize gets them"
+    keys.check_empty(item, ["constructorArgs"], where, hint)
+    config, named = _configured(item, where)
+    if named:
+        expected, got = "those in outputs of its class", shorten(list(named), 80)
+        hint = "setNamedStream and setDefaultStream are for programs"
+        raise TopologyError(explain(f"streams of {where}", "", expected, got, hint))
+    return replace(part, outputs=_declared(part.cls, part.name), config=config)
+
+
+def _of_command(item: Mapping[str, Any], part: Part, where: str) -> Part:
+    """Read the command of a program, its fields, and what is said about it."""
+    arguments = _list(item, "constructorArgs", where)
     words = arguments[0] if arguments else None
     if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
         expected = "constructorArgs that begin with a list: the command"
-        raise TopologyError(explain(f"{kind} {name!r}", "", expected, shorten(arguments)))
+        raise TopologyError(explain(where, "", expected, shorten(arguments)))
+    if len(arguments) > 2:
+        expected = "the command and its fields, no more"
+        raise TopologyError(
+            explain(f"'constructorArgs' of {where}", "", expected, shorten(arguments))
+        )
     found = program(*words)
-    fields = _names(arguments[1], f"{kind} {name!r}") if len(arguments) > 1 else ()
+    config, named = _configured(item, where)
+    fields = _names(arguments[1], where) if len(arguments) > 1 else ()
     outputs = {} if fields in ((), (NOTHING,)) else {DEFAULT: fields}
-    told |= {"cls": found.cls, "command": found.command, "config": {**found.config, **config}}
-    return Part(**told, outputs=outputs | named)
+    said = replace(part, cls=found.cls, command=found.command, outputs=outputs | named)
+    return replace(said, config={**found.config, **config})
 
 
-def _configured(item: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
-    """Read the methods that are called on a component: configuration, and streams."""
+def _configured(
+    item: Mapping[str, Any], where: str
+) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+    """Read what is said about a component, and methods that are called on it: also streams."""
     config: dict[str, Any] = {}
     streams: dict[str, tuple[str, ...]] = {}
-    where = f"component {item.get('id')!r}"
     for method in _list(item, "configMethods", where):
         name, arguments = _get(method, "name", where), method.get("args") or []
+        keys.check_keys(method, keys.METHOD, f"method {name!r} of {where}")
         match name, arguments:
             case "addComponentConfig", [str(key), value]:
                 config[key] = value
@@ -86,7 +130,11 @@ def _configured(item: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, tupl
             case _:
                 expected = "addComponentConfig(key, value), setNamedStream(name, fields) ..."
                 raise TopologyError(explain(f"method {name!r}", where, expected, str(arguments)))
-    return config, streams
+    own = item.get("config") or {}
+    if not isinstance(own, dict) or not all(isinstance(key, str) for key in own):
+        got = shorten(own, 80)
+        raise TopologyError(explain(f"'config' of {where}", "", "keys with values", got))
+    return config | own, streams
 
 
 def _declared(path: str, name: str) -> dict[str, tuple[str, ...]]:
@@ -109,21 +157,37 @@ def _readings(streams: list[Any]) -> tuple[tuple[str, Reading], ...]:
 
 def _reading(item: Any) -> Reading:
     source, grouping = str(_get(item, "from", "a stream")), _get(item, "grouping", "a stream")
-    where = f"stream from {source!r} to {item['to']!r}"
+    where = _stream(item)
+    keys.check_keys(item, keys.STREAM, where)
     kind = str(_get(grouping, "type", where)).upper()
     if kind not in _GROUPINGS:
         raise TopologyError(explain("grouping", where, f"one of {_GROUPINGS}", kind))
+    keys.check_keys(grouping, keys.GROUPING, f"grouping of {where}")
     stream = str(grouping.get("streamId") or DEFAULT)
-    args = grouping.get("args") if kind in ("FIELDS", "PARTIAL_KEY") else None
-    fields = _names(args or [], where)
+    fields = _keys(grouping, kind, where) if kind in keys.KEYED else ()
     if kind == "FIELDS" and not fields:
         kind = "GLOBAL"
     if kind != "CUSTOM":
         return Reading(source, stream, kind, fields)
     custom = _get(grouping, "customClass", where)
     path = str(_get(custom, "className", where))
+    keys.check_keys(custom, keys.CLASS, f"customClass of {where}")
+    others, hint = [*keys.JAVAS, "configMethods"], "only objects of Java's have these"
+    keys.check_empty(custom, others, f"customClass of {where}", hint)
     arguments = tuple(_list(custom, "constructorArgs", where))
     return Reading(source, stream, "CUSTOM_OBJECT", (), (path, arguments))
+
+
+def _keys(grouping: Mapping[str, Any], kind: str, where: str) -> tuple[str, ...]:
+    """Read the fields of a grouping by key: none has to be said, since all then go to one task."""
+    if grouping.get("args") is None:
+        hint = "GLOBAL is for all to one task"
+        raise TopologyError(explain("grouping", where, f"args: fields, for {kind}", "none", hint))
+    return _names(grouping["args"], where)
+
+
+def _stream(item: Mapping[str, Any]) -> str:
+    return f"stream from {str(item['from'])!r} to {str(item['to'])!r}"
 
 
 def _check_readings(readings: tuple[tuple[str, Reading], ...], parts: list[Part]) -> None:

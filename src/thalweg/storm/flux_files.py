@@ -16,6 +16,7 @@ import yaml
 
 from thalweg.errors import TopologyError, UsageError, explain, shorten
 from thalweg.storm.bounds import Bounds
+from thalweg.storm.flux_keys import INCLUDE, check_keys
 
 _PROPERTY = re.compile(r"\$\{([^}\n]*)\}")
 #: Types that a value may have by the way it is written.
@@ -55,6 +56,7 @@ def read_files(path: Path, given: Given, seen: tuple[Path, ...] = ()) -> dict[st
         if not isinstance(include, Mapping) or not isinstance(include.get("file"), str):
             got = shorten(include, 80)
             raise TopologyError(explain(f"includes of {path}", "", "entries '- file: NAME'", got))
+        check_keys(include, INCLUDE, f"includes of {path}")
         found = path.parent / include["file"]
         if given.bounds is not None and not given.bounds.reach(found):
             expected = "a file below the folders whose programs may be run"

@@ -56,6 +56,8 @@ class Plan:
     name: str
     parts: tuple[Part, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
+    #: What of it changes nothing, and why, beside keys of configuration.
+    notes: tuple[str, ...] = ()
 
 
 def plan_of(topology: Any, name: str) -> Plan:

@@ -50,11 +50,14 @@ def child_settings(part: Part) -> dict[str, Any]:
 
 
 def notes_of(plan: Plan) -> list[str]:
-    """Name the keys of components that change nothing, and why."""
+    """Name what changes nothing in a plan, with the keys of components, and why."""
     return [
-        f"{key} of component {part.name!r}: {reason}"
-        for part in plan.parts
-        for key, reason in _idle(part, part.config)
+        *plan.notes,
+        *(
+            f"{key} of component {part.name!r}: {reason}"
+            for part in plan.parts
+            for key, reason in _idle(part, part.config)
+        ),
     ]
 
 
