@@ -133,6 +133,15 @@ def test_what_is_no_name_is_refused(server: Served, name: str) -> None:
     assert "letters, digits" in answer["error"]
 
 
+@pytest.mark.parametrize("file", ["_x", "ümlaut x"])
+def test_a_file_whose_name_is_none_for_a_topology_may_have_another(
+    server: Served, file: str
+) -> None:
+    refused = server.say("submit", str(server.program(file, "")))
+    assert refused.exit_code == 1
+    assert "--name gives another" in refused.output
+
+
 def test_a_file_outside_of_the_folders_is_refused(server: Served) -> None:
     outside = server.folder / "outside.py"
     outside.write_text("raise SystemExit('it ran')")

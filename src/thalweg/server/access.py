@@ -22,7 +22,7 @@ _PRIVATE = 0o600
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def check_name(name: str) -> str:
+def check_name(name: str, hint: str = "") -> str:
     """Refuse what cannot be the name of a topology; it is also the name of a folder.
 
     >>> check_name("word-count_2")
@@ -30,7 +30,7 @@ def check_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         expected = "letters, digits, - and _, at most 64 of them, a letter or digit first"
-        raise Refusal(explain("name", "", expected, repr(name[:80])))
+        raise Refusal(explain("name", "", expected, repr(name[:80]), hint))
     return name
 
 

@@ -176,7 +176,7 @@ class Supervisor:
 
     def submit(self, name: str, program: Program) -> View:
         """Run a program under a name."""
-        check_name(name)
+        check_name(name, "--name gives another")
         check_degrees(program.par)
         file = str(allowed_file(program.file, self._allowed))
         config = program.config and str(allowed_file(program.config, self._allowed))
