@@ -61,6 +61,24 @@ def test_degrees_that_depend_on_the_environment_are_asked_for(server: Served) ->
     assert wrong.exit_code == 2
 
 
+def test_an_environment_that_nobody_knows_is_refused(server: Served) -> None:
+    file = str(project(server, "slip"))
+    degrees = [word for name in ("sentences", "split", "count") for word in ("-p", f"{name}=1")]
+    refused = server.say("submit", file, "--name", "slip", "-e", "shrot", *degrees)
+    assert refused.exit_code == 1
+    assert "environment 'shrot': expected one of ['short', 'long']" in refused.output
+    assert "did you mean 'short'?" in refused.output
+
+
+def test_values_that_are_set_are_those_of_components(server: Served) -> None:
+    file = str(project(server, "set"))
+    config = server.programs / "set.yaml"
+    config.write_text("sentences: 1000\n")
+    words = ["-e", "long", "-p", "sentences=1", "--config", str(config), "--set", "sentences=2"]
+    log = ended(server, file, "--name", "set", *words)
+    assert log.count(": the: ") == 3
+
+
 @pytest.mark.parametrize("said", [[], ["--serializer", "json"]])
 def test_children_are_spoken_with_as_the_project_says_unless_it_is_said(
     server: Served, said: list[str]

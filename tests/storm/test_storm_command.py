@@ -135,6 +135,16 @@ def test_options_of_an_environment_are_taken_from_the_configuration(project: Pat
     assert options.options("prod") == {"pystorm.log.level": "error", "words": "x"}
 
 
+def test_an_environment_that_nobody_knows_is_refused_with_those_there_are(project: Path) -> None:
+    (project / "config.json").write_text('{"envs": {"live": {}}}', encoding="utf-8")
+    for command in ("run", "flux"):
+        text, status = storm(command, "topologies/wordcount.py", "-e", "prodd")
+        assert status == 1
+        told = text.replace("\n", " ")
+        assert "environment 'prodd': expected one of ['live', 'beta', 'prod']" in told
+        assert "(did you mean 'prod'?)" in told
+
+
 def test_within_a_project_the_name_is_enough(project: Path) -> None:
     text, status = storm("run", "wordcount", "-e", "beta")
     assert status == 0, text
@@ -210,6 +220,10 @@ WRONG = {
     "an unknown serializer": (
         ("-e", "beta", "--isolation", "process", "-s", "xml"),
         "serializer",
+    ),
+    "a property of what is no Flux file": (
+        ("-e", "beta", "--property", "words=a"),
+        "--property words: expected a Flux file, got topologies/wordcount.py (--set-config gives",
     ),
 }
 

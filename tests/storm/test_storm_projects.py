@@ -76,6 +76,18 @@ def test_what_belongs_to_somebody_else_is_no_project(tmp_path: Path) -> None:
     assert Project.around(beside, others).modules == tmp_path
 
 
+def test_an_environment_is_one_of_the_configuration_or_of_a_degree(tmp_path: Path) -> None:
+    project = Project.around(laid_out(tmp_path))
+    for name in (None, "prod", "beta"):
+        project.check_environment(name, [1, {"beta": 2}])
+    with pytest.raises(UsageError, match=r"'prodd': .* \['prod'\] \(did you mean 'prod'\?\)"):
+        project.check_environment("prodd", [1])
+    nothing = Project(tmp_path)
+    nothing.check_environment(None, [])
+    with pytest.raises(UsageError, match=r"'prod': expected none .*neither envs of config\.json"):
+        nothing.check_environment("prod", [1])
+
+
 def test_the_serializer_of_an_environment_counts_more_than_that_of_the_project(
     tmp_path: Path,
 ) -> None:

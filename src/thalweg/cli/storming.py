@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
@@ -104,7 +103,7 @@ class StormOptions:
 
     def hosting(self, project: projects.Project) -> Hosting:
         """Check the options of components."""
-        config = _pairs(_value, self.config or ())
+        config = projects.read_values(_pairs(setting, self.config or ()))
         return replace(
             project.hosting(self.environment, self.serializer, config),
             isolation=_isolation(self.isolation),
@@ -142,6 +141,7 @@ def run(
         path, name = _target(target)
         project = projects.Project.around(path)
         plan = _plan(path, name, project, _pairs(setting, properties or ()))
+        project.check_environment(how.environment, (part.par for part in plan.parts))
         hosting = how.hosting(project)
         told = StormConfig.of({**plan.config, **hosting.config}, str(path))
         made = configured(told, build(plan, hosting), SparkOptions().runtime(how.on))
@@ -159,13 +159,16 @@ def flux(target: Target, environment: Environment = None, debug: Debug = False) 
     """Print a streamparse topology as Flux YAML."""
     with reported(debug):
         path, name = _target(target)
-        module = _module(path, projects.Project.around(path))
+        project = projects.Project.around(path)
+        module = _module(path, project)
         chosen = projects.chosen_class(module, path, name)
         try:
             told = flux_dict(chosen, name or path.stem)
         except TypeError as error:
             raise UsageError(str(error)) from error
-        for part in (*told["spouts"], *told.get("bolts", ())):
+        parts = [*told["spouts"], *told.get("bolts", ())]
+        project.check_environment(environment, (part["parallelism"] for part in parts))
+        for part in parts:
             part["parallelism"] = degree_in(environment, part["parallelism"], part["id"])
         with writing():
             typer.echo(yaml.safe_dump(told, sort_keys=False), nl=False)
@@ -214,6 +217,10 @@ def _plan(
     if path.suffix in projects.FLUX:
         projects.make_importable(path, project)
         return projects.plan_of_flux(path, project, properties)
+    if properties:
+        subject, expected = f"--property {', '.join(properties)}", "a Flux file"
+        hint = "--set-config gives values to components"
+        raise UsageError(explain(subject, "", expected, str(path), hint))
     return projects.plan_of_module(_module(path, project), path, name)
 
 
@@ -234,15 +241,6 @@ def _degree(text: str) -> tuple[str, int]:
     if not value.isdecimal() or int(value) < 1:
         raise UsageError(explain(f"--par {text}", expected="COMPONENT=N, N 1 or more"))
     return name, int(value)
-
-
-def _value(text: str) -> tuple[str, Any]:
-    """Read a value as JSON, or else as text."""
-    name, value = setting(text)
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def _pairs(read: Callable[[str], tuple[str, V]], texts: Iterable[str]) -> dict[str, V]:

@@ -89,6 +89,8 @@ def _storm(program: Program, bounds: Bounds, told: Mapping[str, Any]) -> _Descri
         plan = projects.plan_of_flux(path, project, program.settings)
     else:
         plan = projects.plan_of_module(import_file(path), path, program.target)
+        told = {**told, **projects.read_values(program.settings)}
+    project.check_environment(program.environment, (part.par for part in plan.parts))
     hosting = project.hosting(program.environment, program.serializer, told)
     topology = build(plan, replace(hosting, degrees=program.par))
     return topology, {**plan.config, **hosting.config}, notes_of(plan)

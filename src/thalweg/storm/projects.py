@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from thalweg.errors import UsageError, explain
+from thalweg.errors import UsageError, explain, meant
 from thalweg.storm.bounds import Bounds
 from thalweg.storm.building import Hosting
 from thalweg.storm.compat import install
@@ -88,6 +88,16 @@ class Project:
         logs = {f"pystorm.log.{key}": value for key, value in (told.get("log") or {}).items()}
         return {key: value for key, value in logs.items() if value} | (told.get("options") or {})
 
+    def check_environment(self, name: str | None, degrees: Iterable[Any]) -> None:
+        """Refuse an environment that neither config.json nor the degree of a component knows."""
+        told = [each for each in (self.config.get("envs"), *degrees) if isinstance(each, Mapping)]
+        known = list(dict.fromkeys(str(key) for each in told for key in each))
+        if name is not None and name not in known:
+            expected = f"one of {known}" if known else "none"
+            nobody = "neither envs of config.json nor par of a component has any"
+            hint = meant(name, known) if known else nobody
+            raise UsageError(explain(f"environment {name!r}", "", expected, hint=hint))
+
     def _environment(self, name: str | None) -> Mapping[str, Any]:
         known = self.config.get("envs")
         told = known.get(name) if isinstance(known, Mapping) else None
@@ -102,6 +112,22 @@ def find(path: Path) -> Path:
     folder = project.root / str(project.config.get("topology_specs") or "topologies")
     named = (folder / f"{path}{suffix}" for suffix in (".py", *FLUX))
     return next((file for file in named if file.is_file()), path)
+
+
+def read_values(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Read values for components, each as JSON, or else as text.
+
+    >>> read_values({"most": "3", "who": "me"})
+    {'most': 3, 'who': 'me'}
+    """
+    return {name: _value(text) for name, text in texts.items()}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _config(path: Path) -> Mapping[str, Any]:
