@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from children import python
+from children import collecting, python, run, through
 
+import thalweg as tw
+from thalweg.multilang import ShellBolt, ShellSpout
 from thalweg.multilang.child import Child, ChildError
 from thalweg.multilang.guarding import Guard
 from thalweg.multilang.settings import Shell
@@ -140,3 +142,32 @@ assert os.waitpid(copy, 0)[1] == 0
 
 def test_a_copy_of_the_process_does_not_keep_the_guard_waiting() -> None:
     subprocess.run([sys.executable, "-c", FORKING], check=True)  # noqa: S603 (this program)
+
+
+@pytest.mark.parametrize("on", ["inline", "local"])
+def test_a_spout_ends_though_what_it_has_started_keeps_its_output(on: str) -> None:
+    builder = tw.TopologyBuilder("helped")
+    builder.add_spout("numbers", ShellSpout(python("leaves_helper.py", "0"), ["n"]))
+    builder.add_bolt("out", collecting(rows := [])).shuffle("numbers")
+    seen = run(builder.build(), on, rows)
+    assert rows == [0, 1, 2]
+    assert not seen.notices
+
+
+@pytest.mark.parametrize("on", ["inline", "local"])
+def test_a_bolt_that_ends_is_replaced_though_what_it_has_started_keeps_its_output(
+    on: str, tmp_path: Path
+) -> None:
+    bolt = ShellBolt(python("leaves_helper.py", "3", str(tmp_path / "once")), ["value"])
+    seen = through(bolt, range(5), on)
+    assert set(seen.rows) == set(range(5))
+    (notice,) = seen.notices
+    assert "has ended with status 3; its last words" in notice
+    assert "about to end" in notice
+
+
+def test_a_child_that_closes_its_output_is_not_said_to_have_been_killed() -> None:
+    child = Child(Shell(tuple(python("closes_output.py"))), {}, lambda _text: None)
+    with pytest.raises(ChildError, match="has closed its output"):
+        child.next_message(600)
+    child.kill()

@@ -28,6 +28,8 @@ _LONGEST_LINE = 2000
 START = 30.0
 #: Seconds that a child has to end by itself.
 _GRACE = 2.0
+#: Seconds between two looks whether it is still there: what it has started may keep its output.
+_LOOK = 0.5
 
 
 class ChildError(ThalwegError):
@@ -117,7 +119,12 @@ class Child:
         self.get_ready()
         due = time.monotonic() + patience
         while not self._came:
-            if not self._exchange(max(0.0, due - time.monotonic())) and time.monotonic() >= due:
+            if self._exchange(min(max(0.0, due - time.monotonic()), _LOOK)):
+                continue
+            # What it said before it ended is still to be read.
+            if self._is_over() and not self._exchange(0.0):
+                raise self._gone()
+            if time.monotonic() >= due:
                 return None
         return self._came.popleft()
 
@@ -162,16 +169,20 @@ class Child:
         except BlockingIOError:
             return
         if not data:
-            code = self._ended()
-            if code:
-                self._drain.join(_GRACE)  # so that its last words are heard
-            raise self.broken(_how(code), code)
+            raise self._gone()
         try:
             self._came.extend(self._wire.feed(data))
         except ProtocolError as error:
             raise self.broken(error) from error
 
     # --- the end -----------------------------------------------------------------------------
+
+    def _gone(self) -> ChildError:
+        """Make the error for one that says nothing any more, and end what is left of it."""
+        code = self._ended()
+        if code != 0:
+            self._drain.join(_GRACE)  # so that its last words are heard
+        return self.broken("has closed its output" if code is None else _how(code), code)
 
     def close(self) -> None:
         """Let it end by itself, since its input does; kill it if it does not."""
@@ -187,13 +198,14 @@ class Child:
             self._in.close()
         self._let_go()
 
-    def _ended(self) -> int:
-        """Wait for its end; one that goes on without its pipes is killed."""
+    def _ended(self) -> int | None:
+        """Wait for its end; one that goes on without its pipes is killed, and gives None."""
         due, pause = time.monotonic() + _GRACE, 0.001
-        while not self._is_over() and time.monotonic() < due:
+        while not (over := self._is_over()) and time.monotonic() < due:
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
-        return self._end_group()
+        code = self._end_group()
+        return code if over else None
 
     def _is_over(self) -> bool:
         """Say whether it has ended, without letting go of its number, where that is possible."""
