@@ -38,6 +38,9 @@ class AnchoredBolt(Bolt):
     # What most of them do is to talk with another process.
     pure_python: ClassVar[bool] = False
 
+    #: Whether it is still at what it was given, since that takes long: it gets ticks, and nothing
+    #: else, until it is not, where a runtime can do that; what it sends goes on meanwhile.
+    busy: bool = False
     #: Number of the tuple at hand: what is sent without anchors of its own stems from it.
     at: int = -1
     #: Whether somebody wants to know how the tuples of the block at hand end.

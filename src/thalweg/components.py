@@ -123,8 +123,7 @@ def _no_background(function: Callable[..., Any], *_arguments: Any) -> NoReturn:
 def _ignore_late(_tuples: int) -> None: ...
 
 
-def _ignore_stop() -> None:
-    """Go on: nobody runs this task."""
+def _ignore_stop() -> None: ...
 
 
 def _raise_record(raw: str, reason: str) -> None:
@@ -150,8 +149,9 @@ class TaskContext:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     #: Names of the output streams that somebody reads.
     read_streams: frozenset[str] = frozenset()
-    #: Call to end the run early, as Ctrl-C does: what is under way is finished.
+    #: Call to end the run early, as Ctrl-C does: what is under way is finished; or ask whether.
     stop: Callable[[], None] = _ignore_stop
+    stopped: Callable[[], bool] = bool
     #: Values given with --set.
     settings: Mapping[str, str] = field(default_factory=dict)
     #: Whether tuples that fail are refused and the run goes on (on_error is not "fail").

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import Block
@@ -15,7 +16,7 @@ from thalweg.events import Noticed
 from thalweg.multilang import keeping
 from thalweg.multilang.child import Child, ChildError
 from thalweg.multilang.hosted import Hosted, any_fields
-from thalweg.multilang.hosting import INFO, Conversation, Emitted, Ended, Said, Sender
+from thalweg.multilang.hosting import INFO, Conversation, Emitted, Ended, Said, Sender, Synced
 from thalweg.multilang.keeping import Partner
 from thalweg.multilang.settings import Shell
 from thalweg.multilang.wire import make_wire
@@ -24,11 +25,17 @@ from thalweg.multilang.wire import make_wire
 POLL = 0.5
 #: Ticks that a bolt gets, one behind the other, when it has to finish what it holds.
 _LAST_TICKS = 20
+#: Tuples that one sends, without being done with any, before these go on.
+_MOST_ALONE = 100_000
 _HELD_HINT = (
     "nothing may be held between batches of Spark, or while keys move: it has to acknowledge each"
     " tuple, or to let it fail; give it ticks (tick=...) if it waits for them, more time"
     " (linger=...), or run it on local with a degree that stays"
 )
+
+
+class StillSendingError(ThalwegError):
+    """A child sends tuples without end, and is not done with any, when the run is to end."""
 
 
 class ShellBolt(Hosted, AnchoredBolt):
@@ -50,6 +57,8 @@ class ShellBolt(Hosted, AnchoredBolt):
     gathers: bool = False
     #: Whether it is part of a topology of Storm's, where its memory ends with it.
     as_in_storm: bool = False
+    #: Whether a block may be given in parts, with what it has sent going on between them.
+    in_parts: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -69,6 +78,9 @@ class ShellBolt(Hosted, AnchoredBolt):
         self.default_tick = min(POLL, shell.tick or POLL)  # type: ignore[misc]  # of this one
         self.needed_tick = shell.tick
         self._partner: Partner | None = None
+        #: The heartbeat that it has not answered yet, and what is to be given behind that.
+        self._owed: int | None = None
+        self._rest: deque[bytes] = deque()
 
     def prepare(self, context: TaskContext) -> None:
         """Start the child, unless it is there from an earlier batch."""
@@ -83,6 +95,10 @@ class ShellBolt(Hosted, AnchoredBolt):
         else:
             found.child.log = lambda text: self._say(INFO, text)
         self._partner, self._clean, self._last = found, True, False
+        #: Tuples that it has sent since it was done with anything, when that was, and since when
+        #: the run is known to end.
+        self._alone, self._done_at = 0, time.monotonic()
+        self._ends_at: float | None = None
 
     def cleanup(self) -> None:
         """Let the child end, or keep it for the next batch."""
@@ -98,10 +114,32 @@ class ShellBolt(Hosted, AnchoredBolt):
             partner.child.kill()
 
     def process_tuples(self, first: int, block: Block) -> None:
-        """Give the tuples to the child, and wait until it has seen them."""
-        for data in self._messages(first, block):
+        """Give the tuples to the child, and wait until it has seen them, or is long at one."""
+        self._hear_out()
+        if self._partner is None:
+            return
+        messages = self._messages(first, block)
+        for data in messages:
             self._through(data)
+            if self._partner is None:
+                return
+            if self._owed is not None:
+                self._rest.extend(messages)
         self._check_held()
+
+    @property
+    def busy(self) -> bool:  # type: ignore[override]  # it is known from the conversation
+        """Whether it is long at a tuple, and sends others meanwhile."""
+        return bool(self._rest) or self._owed is not None
+
+    def _hear_out(self) -> None:
+        """Let the child come to the end of what it is at."""
+        while self.busy:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Hear more of what the child is at, or give it what is left."""
+        self._through(self._rest.popleft() if self._owed is None else b"")
 
     def _messages(self, first: int, block: Block, without: Collection[int] = ()) -> Iterator[bytes]:
         """Give the tuples of a block as bytes, some at a time; without some numbers."""
@@ -130,7 +168,11 @@ class ShellBolt(Hosted, AnchoredBolt):
     def process_tick(self) -> None:
         """Hear what the child has said meanwhile; send it a tick if one is due."""
         now, every = self.context.clock.now(), self.shell.tick
-        if every is not None and now >= self._next_tick:
+        if self.busy:
+            self._go_on()
+        elif self._partner is None:
+            return
+        elif every is not None and now >= self._next_tick:
             self._next_tick = max(self._next_tick + every, now)
             self._through(self._talk.tick(every))
         else:
@@ -138,6 +180,9 @@ class ShellBolt(Hosted, AnchoredBolt):
 
     def process_pause(self) -> None:
         """Let the child finish what it holds; it is an error if it does not."""
+        self._hear_out()
+        if self._partner is None:
+            return
         if self._talk.given:
             self._insist(self._finish)
         held = len(self._talk.given)
@@ -156,9 +201,10 @@ class ShellBolt(Hosted, AnchoredBolt):
     def process_end(self) -> None:
         """Let the child finish what it holds: ticks, and some time."""
         self._last = True
-        if self._talk.given:
+        self._hear_out()
+        if self._partner is not None and self._talk.given:
             self._insist(self._finish)
-        if self._talk.given:
+        if self._partner is not None and self._talk.given:
             text = f"{self._subject}: its child still holds {len(self._talk.given)} tuples"
             self.context.tell(
                 Noticed(f"{text} at the end of the run, after {self.shell.linger:g} s")
@@ -166,11 +212,11 @@ class ShellBolt(Hosted, AnchoredBolt):
 
     def _finish(self, data: bytes = b"") -> None:
         """Give a child ticks, and some time, as long as it holds tuples."""
-        self._once(data)
+        self._wholly(data)
         every, talk = self.shell.tick, self._talk
         for _ in range(0 if every is None else _LAST_TICKS):
             if talk.given:
-                self._once(talk.tick(every or 0.0))
+                self._wholly(talk.tick(every or 0.0))
         due = time.monotonic() + self.shell.linger  # the child knows no other clock
         while talk.given and (left := due - time.monotonic()) > 0:
             message = self._present.next_message(patience=min(left, POLL))
@@ -215,30 +261,83 @@ class ShellBolt(Hosted, AnchoredBolt):
                 attempt = 1 if len(self._talk.given) < left else attempt + 1
                 self._begin_anew(error, attempt)
                 data = self._again()
+            except StillSendingError as error:
+                self._give_up(error)
+                return
             else:
                 return
+
+    def _give_up(self, error: StillSendingError) -> None:
+        """End a child that keeps the run from its end."""
+        gone, self._partner = self._now, None
+        self._forget_rest()
+        gone.child.kill()
+        text = f"{error}; it is ended with {len(gone.talk.given)} tuples that it has not finished"
+        self.context.tell(Noticed(text))
+
+    def _forget_rest(self) -> None:
+        self._owed = None
+        self._rest.clear()
 
     def _again(self) -> bytes:
         """Give what a new child has to be given first."""
         return self._talk.again()
 
     def _once(self, data: bytes) -> None:
+        """Send bytes and a heartbeat, if it has answered the last, and hear what there is then."""
         self._clean = False
+        if data or self._owed is None:
+            self._send(data)
+        self._alone, begin = 0, time.monotonic()
+        owed = self._owed or 0
+        self._hear_until(lambda: self._talk.beats.has(owed) or self._goes_on(begin))
+        if self._talk.beats.has(owed):
+            self._owed = None
+        self._clean = self._owed is None
+
+    def _wholly(self, data: bytes) -> None:
+        """Send bytes, and hear everything until the child answers."""
+        self._once(data)
+        while self._owed is not None:
+            self._once(b"")
+
+    def _send(self, data: bytes) -> None:
         until = time.monotonic() + POLL  # there are children that never stop talking
         while time.monotonic() < until:
             message = self._present.next_message(patience=0.0)
             if message is None:
                 break
             self._take(message)
-        number, beat = self._talk.heartbeat()
+        self._owed, beat = self._talk.heartbeat()
         self._present.send(data + beat)
-        self._hear_until(lambda: self._talk.beats.has(number))
-        self._clean = True
+        self._done_at = time.monotonic()
+
+    def _goes_on(self, begin: float) -> bool:
+        """Say whether what it has sent is to go on, though it is not done with anything."""
+        if not self._alone:
+            return False
+        now = time.monotonic()
+        if now < max(begin, self._done_at) + POLL and self._alone < _MOST_ALONE:
+            return False
+        self._check_end(now)
+        return self.in_parts and not self.context.lasting
+
+    def _check_end(self, now: float) -> None:
+        """Let it go on for a while when the run is to end, and no longer."""
+        if not self.context.stopped():
+            return
+        if self._ends_at is None:
+            self._ends_at = now
+        if now >= max(self._ends_at, self._done_at) + self.shell.linger:
+            told = f"its child still sends tuples {self.shell.linger:g} s after the run was to end"
+            text = f"{self._subject}: {told}"
+            raise StillSendingError(text)
 
     def _begin_anew(self, error: ChildError, attempt: int) -> None:
         gone = self._now
         gone.child.kill()
         self._partner = None
+        self._forget_rest()
         self._replaced(error, attempt)
         gone.talk.begin_anew()
         self._partner = self._begin(gone.talk)
@@ -256,9 +355,13 @@ class ShellBolt(Hosted, AnchoredBolt):
     def _obey(self, said: Said | None) -> None:
         match said:
             case Emitted():
+                self._alone += 1
                 self._pass_on(said)
             case Ended(number, ok):
+                self._alone, self._done_at = 0, time.monotonic()
                 (self.ack if ok else self.fail)(number)
+            case Synced():
+                self._alone, self._done_at = 0, time.monotonic()
             case _:
                 self._hear(said)
 

@@ -15,7 +15,7 @@ from thalweg.blocks import Block
 from thalweg.components import Kind, TaskContext
 from thalweg.errors import explain, shorten
 from thalweg.keys import key_values
-from thalweg.multilang.bolts import ShellBolt
+from thalweg.multilang.bolts import ShellBolt, StillSendingError
 from thalweg.multilang.child import ChildError
 from thalweg.multilang.hosting import RESTORE, SNAPSHOT, Changed, Ended, Said
 from thalweg.multilang.wire import ProtocolError
@@ -29,6 +29,8 @@ class KeyedShellBolt(ShellBolt):
     """
 
     kind = Kind.KEYED
+    #: Values of keys belong to whole blocks.
+    in_parts = False
 
     def prepare(self, context: TaskContext) -> None:
         """Start the child."""
@@ -88,6 +90,10 @@ class KeyedShellBolt(ShellBolt):
             else:
                 break
         self._put_changes()
+
+    def _give_up(self, error: StillSendingError) -> None:
+        """End the run: what is written down of keys holds without the block at hand."""
+        raise error
 
     def _take_back(self, held: dict[str, tuple[int, bytes]]) -> None:
         """Let a new child begin with the tuples and values of before."""

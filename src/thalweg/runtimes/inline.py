@@ -28,7 +28,7 @@ from thalweg.ordering import Arrival, interleave, ordered, traced
 from thalweg.routing.load_router import LoadRouter
 from thalweg.runtimes.activity import Activity
 from thalweg.runtimes.alarms import Alarms
-from thalweg.runtimes.anchored_tasks import holds_by_key
+from thalweg.runtimes.anchored_tasks import holds_by_key, is_busy
 from thalweg.runtimes.block_tasks import AnyBoltTask, seconds_of
 from thalweg.runtimes.counting import count_sent, looked
 from thalweg.runtimes.following import close_all, joined, last_bolts, output_block, read_tables
@@ -238,6 +238,12 @@ class _Running:
         for index, task in enumerate(self._bolts.get(name, ())):
             self._wave(self._topology.component(name), index, task.tick())
 
+    def _hear_out(self, component: Component, number: int) -> None:
+        """Let a task come to the end of what it is at; what it sends meanwhile goes on."""
+        task = self._bolts[component.name][number]
+        while is_busy(task):
+            self._wave(component, number, task.tick())
+
     def _advance(self, name: str, now: int) -> None:
         """Tell a component how far event time has come."""
         component = self._topology.component(name)
@@ -259,6 +265,7 @@ class _Running:
         self._timing.finish()
         for component in self._topology:
             for index, task in enumerate(self._bolts.get(component.name, ())):
+                self._hear_out(component, index)
                 self._wave(component, index, task.end())
         self._tracker.expire(float("inf"))
         for spout, id_, ok, seconds in self._tracker.take_completed(self._clock.now()):
@@ -349,6 +356,7 @@ class _Running:
         self, component: Component, input_: Input, number: int, part: Block, lineage: bool
     ) -> list[Emission]:
         task = self._bolts[component.name][number]
+        self._hear_out(component, number)
         counter = self._counters[component.name]
         counter.per_task[number] += len(part)
         task.bind(origin=part.origin, key=input_.key)

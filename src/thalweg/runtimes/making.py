@@ -132,6 +132,7 @@ class TaskMaker:
             read_streams=self._read(component),
             settings=self.run.settings,
             stop=self.run.stop.set,
+            stopped=self.run.stop.is_set,
             tolerant=component.options.on_error != "fail",
             graph=self.topology,
             key_groups=self.key_groups,

@@ -49,6 +49,7 @@ from thalweg.runtimes.local.units import (
     in_runs,
     is_told,
     special_block,
+    until_done,
 )
 from thalweg.runtimes.local.worklists import HybridWorklist, Taken, Worklist
 from thalweg.topology import Component
@@ -246,7 +247,7 @@ class Operator(Observed):
             together = self._together([item for item in taken.items if item is not WAKE])
         else:
             together = ((item, []) for item in passing.through(taken.bucket, taken.items))
-        for item, others in together:
+        for item, others in until_done(task, together, self.split):
             try:
                 blocks = self._call(task, item) if item.special else self._process(task, item)
             except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ from thalweg.blocks import Block, Origin, Rows, concatenate
 from thalweg.groupings import NoGrouping, Shuffle
 from thalweg.migration.messages import Message
 from thalweg.migration.wiring import Address
+from thalweg.runtimes.anchored_tasks import is_busy
 from thalweg.runtimes.outputs import Emission
 from thalweg.topology import Input
 
@@ -109,6 +110,31 @@ def in_runs(items: list[Item]) -> list[tuple[Item, list[Unit]]]:
         else:
             runs.append([item])
     return [(_as_one(run), [item.unit for item in run[1:] if item.unit]) for run in runs]
+
+
+def until_done(
+    task: object, items: Iterable[tuple[Item, list[Unit]]], split: Callable[[Item, int], int]
+) -> Iterator[tuple[Item, list[Unit]]]:
+    """Let a task that is still at what it was given get ticks before it gets more, or ends.
+
+    These belong to the unit of what waits for it, and come before that.
+    """
+    for item, others in items:
+        given = item
+        while is_busy(task) and (serial := _serial_of(given)) is not None:
+            tick = Special(task.component.name, task.context.task, "tick", serial)
+            slot = split(given, 1)
+            yield Item(given.unit, None, None, given.arrival, given.part, tick), []
+            given = replace(given, part=slot)
+        yield given, others
+
+
+def _serial_of(item: Item) -> int | None:
+    """Say where in order something stands that has to wait for its task; None if it need not."""
+    if item.block is not None:
+        return int(item.block.serials[0])
+    special = item.special
+    return special.serial if special and special.call in ("end", "retire") else None
 
 
 def is_told(item: Item) -> bool:
