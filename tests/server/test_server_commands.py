@@ -12,6 +12,7 @@ import pytest
 from serverhost import COUNTING, Served, processes_of, served, tuples_in, until
 from typer.testing import CliRunner
 
+from thalweg.cli import serving
 from thalweg.cli.app import app
 from thalweg.cli.topologies import phase_text
 from thalweg.server.daemon import ServerSettings, serve
@@ -19,6 +20,7 @@ from thalweg.server.folders import Address, Root, Status, View
 from thalweg.server.life import Program, Record
 from thalweg.server.programs import is_storm
 
+HOSTILE = "\x1b[2J\x9b31mred"
 STREAMPARSE = """
 from streamparse import Grouping, Topology
 from bolts.count import CountBolt
@@ -196,3 +198,31 @@ def test_a_server_that_is_told_to_stop_before_it_listens_stops(
     serve(ServerSettings(tmp_path / "root", (tmp_path,)))
     assert Root(tmp_path / "root").address() is None
     assert signal.getsignal(heard) is before
+
+
+class Hostile:
+    """A server whose topology has met a tuple that a terminal would obey."""
+
+    def __init__(self, root: Path) -> None:
+        record = Record("shop", Program(str(root)), 0.0, "failed", error=HOSTILE)
+        self._view = View(record, alive=False)
+
+    def view(self, _name: str) -> View:
+        return self._view
+
+    def views(self, _everything: bool) -> list[View]:
+        return [self._view]
+
+    def log(self, _name: str, _place: None) -> tuple[str, int]:
+        return HOSTILE, len(HOSTILE)
+
+
+@pytest.mark.parametrize("words", [["list"], ["show", "shop"], ["logs", "shop"]])
+def test_a_terminal_obeys_nothing_that_a_topology_has_met(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "Client", Hostile)
+    done = CliRunner().invoke(app, ["server", *words, "--root", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "\\x1b[2J\\x9b31mred" in done.output
+    assert "\x1b" not in done.output

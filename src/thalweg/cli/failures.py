@@ -13,7 +13,7 @@ import typer
 
 from thalweg.cli.output import flush_or_silence, silence, writing
 from thalweg.cli.remedies import remedy_for
-from thalweg.cli.showing import error_console
+from thalweg.cli.showing import error_console, harmless
 from thalweg.errors import (
     ComponentError,
     ThalwegError,
@@ -44,7 +44,7 @@ def reported(debug: bool) -> Iterator[None]:
         if not isinstance(error, ThalwegError) and not remedy_for(error):
             raise  # nobody has foreseen it
         if debug:
-            traceback.print_exception(error)
+            sys.stderr.write(harmless("".join(traceback.format_exception(error))))
         else:
             _print_error(error)
         flush_or_silence()

@@ -21,6 +21,7 @@ from thalweg.cli.recording import JsonLog
 from thalweg.cli.showing import (
     Peaks,
     error_console,
+    harmless,
     has_stats,
     print_table,
     progress_text,
@@ -52,8 +53,6 @@ from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 
 _STOPPING = "stopping: what is under way will be finished (Ctrl-C again aborts)"
-#: Characters that move a cursor or change colours; what people sent may have them.
-_CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
 #: Storm's level of what children say from which on people see it: information.
 _SHOWN_LEVEL = 2
 #: Refused tuples or records of one component that are shown; the others are counted.
@@ -198,4 +197,4 @@ class Display:
     def say(self, text: str) -> None:
         """Print a line that stays."""
         self.line.clear()
-        self._console.print(text.translate(_CONTROLS), markup=False, soft_wrap=True)
+        self._console.print(harmless(text), markup=False, soft_wrap=True)

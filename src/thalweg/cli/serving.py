@@ -16,7 +16,7 @@ from thalweg.cli import rebalancing
 from thalweg.cli.failures import reported
 from thalweg.cli.loading import split_target
 from thalweg.cli.output import writing
-from thalweg.cli.showing import error_console
+from thalweg.cli.showing import error_console, harmless
 from thalweg.cli.spark_options import with_options
 from thalweg.cli.topologies import print_details, print_list
 from thalweg.config import setting
@@ -363,11 +363,11 @@ def logs(
     with reported(debug), writing(), suppress(KeyboardInterrupt):  # the way to end it
         client = Client(root)
         text, place = client.log(name, None)
-        typer.echo(text, nl=False)
+        typer.echo(harmless(text), nl=False)
         while follow:
             over = client.view(name).record.over  # asked before, so that nothing is missed
             text, place = client.log_behind(name, place, patience=1.0)
-            typer.echo(text, nl=False)
+            typer.echo(harmless(text), nl=False)
             follow = bool(text) or not over
 
 

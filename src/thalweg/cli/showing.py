@@ -50,16 +50,35 @@ class _TreeHighlighter(RegexHighlighter):
 
 #: Columns where there is no terminal: files and pipes need no line breaks.
 _FILE_COLUMNS = 200
+#: Characters that move a cursor or change colours; what people sent may have them.
+_CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
+
+
+def harmless(text: str) -> str:
+    r"""Write out what a terminal would obey; lines and tabs stay.
+
+    >>> harmless("\x1b[31mred\x9b\n")
+    '\\x1b[31mred\\x9b\n'
+    """
+    return text.translate(_CONTROLS)
+
+
+class HarmlessConsole(Console):
+    """A console that shows texts, also those in tables, and obeys none of them."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Make of a text what is shown."""
+        return super().render_str(harmless(text), **options)
 
 
 def error_console() -> Console:
     """Make a console on standard error, for everything that is not a result."""
-    return _wide_enough(Console(stderr=True, highlight=False))
+    return _wide_enough(HarmlessConsole(stderr=True, highlight=False))
 
 
 def result_console() -> Console:
     """Make a console on standard output, for results."""
-    return _wide_enough(Console(highlight=False, theme=_TREE_THEME))
+    return _wide_enough(HarmlessConsole(highlight=False, theme=_TREE_THEME))
 
 
 def _wide_enough(console: Console) -> Console:
@@ -74,7 +93,7 @@ def print_tree(picture: str) -> None:
     highlighter = _TreeHighlighter()
     with writing():
         for line in (picture if can_write(GUIDES) else plain(picture)).splitlines():
-            console.print(highlighter(line), soft_wrap=True)
+            console.print(highlighter(harmless(line)), soft_wrap=True)
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -256,7 +275,7 @@ def rows_table(rows: Iterable[Mapping[str, Any]], right: Collection[str] = ()) -
 
 def _cell(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
+        return harmless(str(value))
     return (
         f"{value:,}"
         if isinstance(value, int)

@@ -196,3 +196,25 @@ def test_a_set_without_a_value_says_what_was_expected() -> None:
 @pytest.mark.parametrize("command", ["run", "describe", "bench"])
 def test_help_names_no_types_of_flags(command: str) -> None:
     assert "<bool>" not in call(command, "--help").stdout
+
+
+#: Names the window, clears the terminal and changes colours; with a byte of C1, and DEL.
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31mred\x7f"
+REFUSING = f"""
+import thalweg as tw
+
+def refuse(text):
+    raise ValueError(text)
+
+flow = tw.Flow("refusing")
+flow.source("texts", tw.items([{HOSTILE!r}]), fields={{"text": str}}).map(refuse, name="numbers")
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("--debug",)])
+def test_a_terminal_obeys_no_tuple_that_ends_a_run(more: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "refusing.py").write_text(REFUSING)
+    done = call("run", "refusing.py", *more)
+    assert done.exit_code == 1
+    assert r"\x1b]0;owned\x07\x1b[2J\x9b31mred\x7f" in done.output
+    assert not {*done.output} & {"\x1b", "\x07", "\x7f", "\x9b"}

@@ -9,14 +9,31 @@ import threading
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from thalweg.cli.live_line import LiveLine, PlainLines
 from thalweg.cli.running import Display, stop_on_interrupt
-from thalweg.cli.showing import progress_text, rows_table, totals_text
+from thalweg.cli.showing import (
+    error_console,
+    progress_text,
+    result_console,
+    rows_table,
+    totals_text,
+)
 from thalweg.events import Noticed, Progress, RecordRefused, RunFinished, RunStarted
 from thalweg.metrics import ComponentMetrics, Latency, Snapshot
 
 ERASE = "\r\x1b[2K"
+
+
+HOSTILE = "\x1b]0;owned\x07\x9b31mred\x7f"
+
+
+def one_cell(text: str) -> Table:
+    table = Table()
+    table.add_column(text)
+    table.add_row(text)
+    return table
 
 
 class Terminal(io.StringIO):
@@ -163,6 +180,17 @@ def test_markup_in_what_users_say_is_shown_as_it_is() -> None:
     console, file = terminal()
     Display(console).listen(RecordRefused("numbers", "[red]raw[/red]", "[bold]"))
     assert "[red]raw[/red]" in file.getvalue()
+
+
+@pytest.mark.parametrize("what", [HOSTILE, rows_table([{HOSTILE: HOSTILE}]), one_cell(HOSTILE)])
+def test_a_terminal_obeys_no_text(what: str | Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for name, console in (("stderr", error_console), ("stdout", result_console)):
+        file = Terminal()
+        monkeypatch.setattr(sys, name, file)
+        console().print(what, markup=False, soft_wrap=True)
+        assert "\\x1b]0;owned\\x07\\x9b31mred\\x7f" in file.getvalue()
+        assert not {*file.getvalue()} & {*HOSTILE} - {*"]0;owned31mr"}
 
 
 def test_the_first_interrupt_stops_and_the_second_aborts() -> None:
