@@ -55,11 +55,11 @@ class Running:
                 return
         raise AssertionError("".join(said))
 
-    def end(self) -> str:
-        """Wait until it has ended well; gives what it said behind the address."""
+    def end(self, code: int = 0) -> str:
+        """Wait until it has ended, well unless told otherwise; gives what it said behind that."""
         assert self.process.stderr is not None
         said = self.process.stderr.read()
-        assert self.process.wait() == 0, said
+        assert self.process.wait() == code, said
         return said
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -16,7 +18,7 @@ from running_page import Running, program, running
 from typer.testing import CliRunner
 from visiting import words
 
-from thalweg.cli import dashboards
+from thalweg.cli import dashboards, saying
 from thalweg.cli.app import app
 from thalweg.cli.running import stop_on_interrupt
 from thalweg.recording.recorder import Recorder
@@ -105,22 +107,55 @@ class Pressed:
 def test_a_ctrl_c_in_the_moment_that_it_is_asked_for_ends_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dashboards, "error_console", Pressed)
+    monkeypatch.setattr(saying, "error_console", Pressed)
     stop = threading.Event()
     with stop_on_interrupt(stop):
-        dashboards._stay(stop)
+        dashboards._stay(stop, logs=False)
     assert stop.is_set()
     with Recorder(tmp_path / "run.sqlite", words(), "local"):
         pass
     dashboards.show_recording(tmp_path / "run.sqlite", "127.0.0.1", 0)
 
 
-def test_a_run_that_fails_ends_with_its_page(tmp_path: Path) -> None:
-    path = tmp_path / "failing.py"
+def failing(folder: Path) -> Path:
+    path = folder / "failing.py"
     path.write_text(
         "import thalweg as tw\nflow = tw.Flow('failing')\n"
         "flow.source('s', tw.items([1, 0]), fields={'n': int}).map(lambda n: 1 // n, fields='n')\n"
     )
+    return path
+
+
+def test_a_page_can_stay_after_a_run_that_fails(tmp_path: Path) -> None:
+    with running("run", str(failing(tmp_path)), "--ui", "--ui-stay") as run:
+        run.until_said("ZeroDivisionError")
+        run.until_said("the page stays until Ctrl-C")
+        assert "ZeroDivisionError" in until_kind(run, "run_failed")["text"]
+        run.process.send_signal(signal.SIGINT)
+        assert "ZeroDivisionError" not in run.end(1)  # it was said before
+
+
+def test_a_page_that_stays_says_so_in_a_line_of_json(tmp_path: Path) -> None:
+    words = ["run", str(failing(tmp_path)), "--ui", "--ui-stay", "--log-format", "json"]
+    process = subprocess.Popen(  # noqa: S603 (our own program)
+        [sys.executable, "-m", "thalweg", *words], stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(json.loads(line))
+            if "the page stays until Ctrl-C" in line:
+                process.send_signal(signal.SIGINT)
+    assert process.returncode == 1
+    kinds = [record["kind"] for record in said]
+    assert (kinds[0], kinds.count("run_failed")) == ("page", 1)
+    # The Ctrl-C is told as during the run.
+    assert kinds[-3:] == ["run_failed", "noticed", "noticed"]
+
+
+def test_a_run_that_fails_ends_with_its_page(tmp_path: Path) -> None:
+    path = failing(tmp_path)
     result = CliRunner().invoke(app, ["run", str(path), "--ui"])
     assert result.exit_code == 1
     assert "ZeroDivisionError" in result.output

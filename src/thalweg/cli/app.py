@@ -95,7 +95,7 @@ def run(
     shown: Followed,
 ) -> None:
     """Run a topology until its sources end; Ctrl-C stops it early and finishes cleanly."""
-    with reported(shown.debug):
+    with reported(shown.debug, shown.logs):
         quiet = shown.quiet or shown.logs
         runtime = scaling.applied(spark.runtime(on), shown.is_looked_at)
         made = given.apply(target, runtime, quiet)
@@ -124,7 +124,7 @@ def sql(
     shown: Followed,
 ) -> None:
     """Run a query on files and streams, and print its results."""
-    with reported(shown.debug):
+    with reported(shown.debug, shown.logs):
         topology, quiet = query_topology(query, how), shown.quiet or shown.logs
         runtime = SparkOptions().runtime(on)
         run_topology(topology, runtime, {}, quiet, shown.verbose, shown.watchers)
@@ -147,13 +147,14 @@ def scale(
     shown: Followed,
 ) -> None:
     """Run a topology here with a scaling policy, and show what every other one would have done."""
-    with reported(shown.debug):
+    with reported(shown.debug, shown.logs):
         given, wishes = _given(settings), Wishes()
         runtime = scaled(None, compared(how.scaling(policy, dry_run)))
         told, watchers = {"settings": given}, [*shown.watchers, wishes]
         quiet = shown.quiet or shown.logs
         run_topology(load(target, given), runtime, told, quiet, shown.verbose, watchers)
-        wishes.summary()
+        if not shown.logs:
+            wishes.summary()
 
 
 @app.command(short_help="Learn degrees from a trace, for policy learning:FILE.")
@@ -194,7 +195,7 @@ def submit(
     how: submitting.SubmitOptions,
 ) -> None:
     """Run a topology on a cluster: thalweg run, handed to spark-submit."""
-    with reported(shown.debug):
+    with reported(shown.debug, shown.logs):
         given = [f"{key}={value}" for key, value in _given(settings).items()]
         flags = [f"--{option.name}" for option in fields(Shown) if getattr(shown, option.name)]
         scaling.applied(spark.runtime(SPARK))

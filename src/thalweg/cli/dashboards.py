@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
 import time
@@ -13,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import msgspec
 import typer
 
+from thalweg.cli.failures import tell
 from thalweg.cli.recording import RecordOptions
-from thalweg.cli.showing import error_console
+from thalweg.cli.saying import log, say
 from thalweg.cli.watching import Begun, Listener, Watcher
 from thalweg.dashboard.hub import Hub, Limits, leading
 from thalweg.dashboard.telling import Telling
@@ -89,10 +88,16 @@ class Page:
         with ExitStack() as stack:
             dashboard = stack.enter_context(Dashboard(hub, where, actions))
             stack.enter_context(self._told(dashboard.address, dashboard.access.is_loopback))
-            with telling:
-                yield telling.listen
+            try:
+                with telling:
+                    yield telling.listen
+            except Exception as error:
+                if self.how.ui_stay:
+                    tell(error, self.how.logs)  # now: the page may stay for long
+                    _stay(run.stop, self.how.logs)
+                raise
             if self.how.ui_stay:
-                _stay(run.stop)
+                _stay(run.stop, self.how.logs)
 
     def _told(self, address: str, here: bool) -> AbstractContextManager[None]:
         if self.how.logs:
@@ -145,11 +150,11 @@ def _take(recording: Recording, hub: Hub, after: int) -> int:
     return after
 
 
-def _stay(stop: threading.Event) -> None:
+def _stay(stop: threading.Event, logs: bool) -> None:
     """Wait for a Ctrl-C: the first one sets ``stop``, and one after that interrupts."""
     before = stop.is_set()  # as it was before anybody is told to press it
     with suppress(KeyboardInterrupt):
-        error_console().print("the page stays until Ctrl-C")
+        say("the page stays until Ctrl-C", logs)
         while stop.is_set() == before:
             time.sleep(_EVERY)
 
@@ -161,13 +166,12 @@ def _log_where(address: str) -> Iterator[None]:
         file.write(f"{address}\n")
         file.flush()
         record = {"kind": "page", "address": address.partition("?")[0], "token_in": file.name}
-        sys.stderr.write(msgspec.json.encode(record).decode() + "\n")
+        log(record)
         yield
 
 
 def _say_where(address: str, here: bool) -> None:
     """Print the address, which has the token; that is the only time that it is told."""
-    console = error_console()
-    console.print(f"page: {address}", markup=False, highlight=False, soft_wrap=True)
+    say(f"page: {address}")
     if not here:
-        console.print(_BEYOND, markup=False, soft_wrap=True)
+        say(_BEYOND)

@@ -13,7 +13,7 @@ import typer
 
 from thalweg.cli.output import flush_or_silence, silence, writing
 from thalweg.cli.remedies import remedy_for
-from thalweg.cli.showing import error_console, harmless
+from thalweg.cli.saying import note_told, say, was_told
 from thalweg.errors import (
     ComponentError,
     ThalwegError,
@@ -26,39 +26,54 @@ from thalweg.errors import (
 USER_ERROR = 1
 #: What shells report for a command that SIGINT has ended.
 INTERRUPTED = 130
+#: Kinds of the records that say it in logs.
+_FAILED, _TRACEBACK = "run_failed", "traceback"
 
 
 @contextmanager
-def reported(debug: bool) -> Iterator[None]:
-    """Turn errors into an exit code and a message; with ``debug`` the traceback says it."""
+def reported(debug: bool, logs: bool = False) -> Iterator[None]:
+    """Turn errors into an exit code and a message; with ``debug`` the traceback says it.
+
+    With ``logs`` the message is a line of JSON.
+    """
     try:
         yield
         with writing():
             pass  # what is left is flushed
-    except KeyboardInterrupt:
-        error_console().print("aborted")
+    except KeyboardInterrupt as error:
+        if not was_told(error):
+            say("aborted", logs, _FAILED)
         raise typer.Exit(INTERRUPTED) from None
     except (ThalwegError, OSError) as error:
-        if _stems_from_pipe(error) and _reader_is_gone():
+        if _is_of_reader(error):
+            silence()
             raise typer.Exit from None
         if not isinstance(error, ThalwegError) and not remedy_for(error):
             raise  # nobody has foreseen it
         if debug:
-            sys.stderr.write(harmless("".join(traceback.format_exception(error))))
+            say("".join(traceback.format_exception(error)).rstrip(), logs, _TRACEBACK)
         else:
-            _print_error(error)
+            tell(error, logs)
         flush_or_silence()
         raise typer.Exit(USER_ERROR) from None
 
 
-def _print_error(error: ThalwegError | OSError) -> None:
+def tell(error: Exception, logs: bool = False) -> None:
+    """Say what went wrong, if nobody has done so, and it is not that a reader has left."""
+    if not (was_told(error) or _is_of_reader(error)):
+        note_told(error)
+        text = _text_of(error)
+        say(text if logs else f"error: {text}", logs, _FAILED)
+
+
+def _text_of(error: Exception) -> str:
     text, advice = str(error), "" if isinstance(error, ComponentError) else remedy_for(error)
     if advice and not _advises(error):
         text += f" ({advice})"
-    lines = [f"error: {text}", *(f"  {note}" for note in getattr(error, "__notes__", ()))]
+    lines = [text, *(f"  {note}" for note in getattr(error, "__notes__", ()))]
     if error.__cause__ is not None and not advice and not _advises(error):
         lines.append("  (--debug shows the whole traceback)")
-    error_console().print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    return "\n".join(lines)
 
 
 def _advises(error: Exception) -> bool:
@@ -94,6 +109,11 @@ def _at(place: str, text: str, line: str) -> str:
     return f"{place}: {text}" + (f"\n    {line}" if line else "")
 
 
+def _is_of_reader(error: Exception) -> bool:
+    """Whether it comes from who has read standard output, and reads it no more."""
+    return _stems_from_pipe(error) and _reader_is_gone()
+
+
 def _stems_from_pipe(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, BrokenPipeError):
@@ -103,14 +123,11 @@ def _stems_from_pipe(error: BaseException | None) -> bool:
 
 
 def _reader_is_gone() -> bool:
-    """Whether standard output is a pipe that nobody reads; if so, silence it for good."""
+    """Whether standard output is a pipe that nobody reads."""
     try:
         output = sys.stdout.fileno()
     except (OSError, ValueError):
         return False
     poll = select.poll()
     poll.register(output, select.POLLOUT)
-    if not any(state & select.POLLERR for _, state in poll.poll(0)):
-        return False
-    silence()
-    return True
+    return any(state & select.POLLERR for _, state in poll.poll(0))

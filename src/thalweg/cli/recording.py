@@ -12,12 +12,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import msgspec
 import typer
 
 from thalweg.cli.bars import bar
 from thalweg.cli.output import writing
-from thalweg.cli.showing import error_console
+from thalweg.cli.saying import log, note_told, say
 from thalweg.cli.watching import Begun, Listener, Watcher
 from thalweg.errors import UsageError, explain
 from thalweg.events import Event, Noticed, Progress, RecordRefused, RunFailed, TupleRefused
@@ -62,7 +61,7 @@ class RecordOptions:
         if self.record is None:
             return logged
         check_new(self.record)  # now, before anything is started
-        return [Recorded(self.record), *logged]
+        return [Recorded(self.record, self.logs), *logged]
 
     @property
     def logs(self) -> bool:
@@ -85,6 +84,8 @@ class Recorded:
     """Keeps a run in a file."""
 
     path: Path
+    #: Whether lines of JSON stand for what people are shown.
+    logs: bool = False
     #: It only looks on.
     steers: ClassVar[bool] = False
 
@@ -98,7 +99,7 @@ class Recorded:
         finally:
             if recorder.failure:  # also where nothing else is shown
                 text = f"recording {str(self.path)!r} ends early: {recorder.failure}"
-                error_console().print(text, markup=False, soft_wrap=True)
+                say(text, self.logs)
             else:
                 lost = f", {recorder.lost:,} looks left out" if recorder.lost else ""
                 run.say(f"recorded {recorder.written:,} records in {self.path}{lost}")
@@ -137,6 +138,7 @@ class JsonLog:
             yield hear
         except BaseException as error:
             hear(RunFailed.of(error))
+            note_told(error)
             raise
 
     def _line(self, record: Record) -> None:
@@ -145,7 +147,7 @@ class JsonLog:
             del whole["components"]
             record = {**record, "snapshot": whole}
         record.pop("difference", None)  # hundreds of keys
-        sys.stderr.write(msgspec.json.encode(record).decode() + "\n")
+        log(record)
 
 
 def _own(path: str, flags: int) -> int:
@@ -167,4 +169,4 @@ def write_report(file: Path, to: Path | None) -> None:
     except OSError as error:
         got = error.strerror or str(error)
         raise UsageError(explain(f"report {str(to)!r}", "", "to be written", got)) from error
-    error_console().print(f"written to {to}", markup=False, soft_wrap=True)
+    say(f"written to {to}")

@@ -82,11 +82,11 @@ def run_topology(
             stack.enter_context(stop_on_interrupt(stop, logs))
         if stop.is_set():
             raise KeyboardInterrupt
-        stack.enter_context(display.line)
         begun = Begun(topology, on, display.say, stop, Steering())
         heard = [display.listen, *(stack.enter_context(w.watch(begun)) for w in watchers)]
         if any(watcher.steers for watcher in watchers):  # a run that may change costs a little
             told = {**told, "steering": begun.steering}
+        stack.enter_context(display.line)  # it goes before those who follow say their last words
         topology.run(on=on, stop=stop, listen=_each(heard), **told)
 
 

@@ -137,7 +137,7 @@ def run(
     shown: Shown,
 ) -> None:
     """Run a streamparse topology or a Flux file."""
-    with reported(shown.debug):
+    with reported(shown.debug, kept.logs):
         path, name = _target(target)
         project = projects.Project.around(path)
         plan = _plan(path, name, project, _pairs(setting, properties or ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from thalweg.cli.app import app
+from thalweg.recording import files
 from thalweg.recording.reading import Recording
 
 PROGRAM = """
@@ -41,6 +43,10 @@ def call(*arguments: str) -> Any:
 def kinds(path: str) -> list[str]:
     with Recording.open(path) as recording:
         return [record["kind"] for record in recording.records()]
+
+
+def logged(done: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stderr.splitlines()]
 
 
 RUN = ("run", "program.py:flow", "--on", "inline")
@@ -86,7 +92,7 @@ def test_a_failed_run_is_recorded() -> None:
 def test_the_log_is_lines_of_json() -> None:
     done = call(*RUN, "--log-format", "json")
     assert done.exit_code == 0
-    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    lines = logged(done)
     kinds = [line["kind"] for line in lines if line["kind"] != "progress"]  # on a slow machine
     assert kinds == ["topology", "run_started", "run_finished"]
     assert [line["n"] for line in lines] == list(range(1, len(lines) + 1))
@@ -96,7 +102,7 @@ def test_the_log_is_lines_of_json() -> None:
 
 def test_the_log_says_where_the_page_is_but_not_its_token() -> None:
     done = call(*RUN, "--log-format", "json", "--ui")
-    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    lines = logged(done)
     (page,) = [line for line in lines if line["kind"] == "page"]
     assert page["address"].startswith("http://127.0.0.1:")
     assert "token=" not in done.stderr
@@ -105,8 +111,37 @@ def test_the_log_says_where_the_page_is_but_not_its_token() -> None:
 
 def test_the_log_of_a_failed_run_ends_with_the_error() -> None:
     done = call("run", "program.py:failing", "--on", "inline", "--log-format", "json")
-    last = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")][-1]
+    last = logged(done)[-1]
     assert (last["kind"], last["component"]) == ("run_failed", "halves")
+
+
+def test_the_log_of_a_failed_run_can_have_the_traceback() -> None:
+    done = call("run", "program.py:failing", "--on", "inline", "--log-format", "json", "--debug")
+    failed, traced = logged(done)[-2:]
+    assert (failed["kind"], traced["kind"]) == ("run_failed", "traceback")
+    assert traced["text"].startswith("Traceback")
+
+
+def test_the_log_says_why_nothing_was_run() -> None:
+    (failed,) = logged(call("run", "nothing.py", "--log-format", "json"))
+    assert failed["kind"] == "run_failed"
+    assert "nothing.py" in failed["text"]
+
+
+def test_the_log_of_a_scaled_run_has_no_tables() -> None:
+    done = call("scale", "program.py:flow", "--log-format", "json")
+    assert logged(done)[-1]["kind"] == "run_finished"
+
+
+def test_the_log_says_that_a_recording_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_given: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "add", full)
+    done = call(*RUN, "--log-format", "json", "--record", "run.sqlite")
+    last = logged(done)[-1]
+    assert last["kind"] == "noticed"
+    assert "ends early" in last["text"]
 
 
 def test_a_report_is_written() -> None:
