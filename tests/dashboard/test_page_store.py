@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="no Node.js: scripts/setup 
 
 BEGIN = """
 import {
-  Store, busyShare, growth, perSecond, series, shares, sharesOver, tasksReceived, wishes,
+  Store, busyShare, growth, overSince, perSecond, series, shares, sharesOver, tasksReceived, wishes,
 } from "./store.mjs";
 const store = new Store();
 const one = (busy, received) => ({ component: "count", degree: 2, busy, received, task_stats: [] });
@@ -136,6 +136,15 @@ def test_of_many_reconfigurations_only_the_last_have_their_keys(tmp_path: Path) 
         "console.log(JSON.stringify(store.others.map((each) => [each.n, 'difference' in each])));",
     )
     assert found == [[n, n > 20] for n in range(1, 71)]
+
+
+def test_a_reconfiguration_has_the_time_at_which_it_was_over(tmp_path: Path) -> None:
+    found = said(
+        tmp_path,
+        "const told = (report) => overSince({n: 1, at: 7.5, kind: 'reconfigured', report});\n"
+        "console.log(JSON.stringify([told({ago: 4.25}), told({})]));",
+    )
+    assert found == [3.25, 7.5]
 
 
 def test_who_decides_is_the_policy_that_took_over_last_until_that_moment(tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ class Moving(RuleBasedStateMachine):
         self.built = build(how, builder.build(), Run(steering=Steering()), wiring)
         for task in self.built.tasks_backwards():
             task.prepare()
-        self.changing = Reconfiguring(self.built, self, self.events.append)
+        self.time = 0.0
+        self.changing = Reconfiguring(self.built, self, self.events.append, lambda: self.time)
         self._watch(self.built.operator("chain").worklist)
 
     def _add(self, builder: tw.TopologyBuilder, degree: int) -> None:
@@ -249,6 +250,10 @@ class Moving(RuleBasedStateMachine):
         report = self.changing.take_report()
         told = [event for event in self.events if isinstance(event, Reconfigured)]
         assert len(told) + (report is not None) == self.asked
+        if report is not None:  # what came of it may be waited for
+            self.time += 10.0
+            self.changing.tell(report)
+            assert self.events[-1].report["ago"] == 10.0
 
     def _check_output(self) -> None:
         given = [(t.key, t.n, t.value) for t in self.seen]

@@ -114,6 +114,15 @@ def test_it_says_what_happened(tmp_path: Path) -> None:
     assert made.count("<bdi>ds2</bdi>") == 1  # a decision for no change is not shown
 
 
+def test_a_reconfiguration_has_the_time_at_which_it_was_over(tmp_path: Path) -> None:
+    report = msgspec.to_builtins(msgspec.structs.replace(REPORT, ago=4.2))
+    text = seen(page(tmp_path, [(7.7, Reconfigured("", report))])).text
+    assert "3.5" in text
+    older = {name: value for name, value in report.items() if name != "ago"}
+    (tmp_path / "run.sqlite").unlink()
+    assert "7.7" in seen(page(tmp_path, [(7.7, Reconfigured("", older))])).text
+
+
 def test_it_draws_what_changes(tmp_path: Path) -> None:
     made = page(tmp_path, RUN)
     titles = re.findall(r"<title>(.+?)</title>", made)

@@ -41,6 +41,8 @@ class Report(msgspec.Struct, frozen=True):
     predicted: Score | None = None
     #: Measured since; None as long as too little has been counted.
     after: Score | None = None
+    #: Seconds for which it has been over when it is told, as what came of it was waited for.
+    ago: float = 0.0
 
     def text(self) -> str:
         """Say it in one line, and the scores that are known in a second one."""

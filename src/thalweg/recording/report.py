@@ -178,7 +178,9 @@ def _reconfigurations(records: Iterable[Record]) -> Iterator[str]:
     rows = []
     for record in records:
         report = record["report"]
-        row = [round(record["at"], 1), *(report.get(name) for name in _REPORT)]
+        # What came of it may have been waited for; older recordings do not say how long.
+        over = record["at"] - report.get("ago", 0.0)
+        row = [round(over, 1), *(report.get(name) for name in _REPORT)]
         rows.append([*row, *(_locality(report.get(name)) for name in scores)])
     yield from _section(
         "Reconfigurations", [*heads, *(f"locality {name}" for name in scores)], rows

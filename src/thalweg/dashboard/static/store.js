@@ -153,6 +153,11 @@ export function isWish(record) {
   return record.kind === "decided" && !record.carried_out && record.replaces == null;
 }
 
+// When a reconfiguration was over: what came of it is waited for before it is told. Older recordings do not say how long.
+export function overSince(record) {
+  return record.at - (record.report.ago ?? 0);
+}
+
 // What policies would have done: a wish that a policy has look after look is one, with how often and until when.
 export function wishes(records) {
   const found = [], last = new Map();

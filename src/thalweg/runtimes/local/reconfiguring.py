@@ -8,6 +8,7 @@ nothing to do any more, and a report is given.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -113,8 +114,15 @@ class _Underway:
 class Reconfiguring:
     """Leads reconfigurations, one at a time."""
 
-    def __init__(self, built: Built, hands: Hands, listen: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        built: Built,
+        hands: Hands,
+        listen: Callable[[Event], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._built, self._hands, self._listen = built, hands, listen
+        self._time = now
         self._inbox: deque[tuple[TaskId, Message]] = deque()
         self._switches = 0
         self._now: _Underway | None = None
@@ -123,6 +131,8 @@ class Reconfiguring:
         self._report: Report | None = None
         #: By epoch: what has changed in tables, of reports that were not told yet.
         self._differences: dict[int, tuple[Moved, dict[int, str]]] = {}
+        #: By epoch: when it was over, of those too.
+        self._over: dict[int, float] = {}
         #: Mean bytes of a key, as far as somebody looked.
         self._sizes: dict[str, float] = {}
 
@@ -177,6 +187,9 @@ class Reconfiguring:
         """Tell everybody; ``names`` are those of keys that somebody has seen."""
         moved, known = self._differences.pop(report.epoch, (None, {}))
         made = None if moved is None else moved.named({**known, **names})
+        if report.epoch in self._over:
+            ago = self._time() - self._over.pop(report.epoch)
+            report = msgspec.structs.replace(report, ago=ago)
         self._listen(Reconfigured(report.text(), msgspec.to_builtins(report), made))
 
     # --- begin and end -----------------------------------------------------------------------
@@ -350,6 +363,7 @@ class Reconfiguring:
             before=now.change.before,
             predicted=now.change.predicted,
         )
+        self._over[epoch] = self._time()
         if now.moved is not None:
             names = {hash_: name for part in now.moves.values() for hash_, name in part.names}
             self._differences[epoch] = now.moved, names

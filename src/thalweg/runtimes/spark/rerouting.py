@@ -72,6 +72,7 @@ class _Underway:
             before=self.wanted.before,
             predicted=self.wanted.predicted,
             after=score(outlook(pairs, tables)) if pairs else None,
+            ago=0.0 if self.over is None else seen.clock - self.over,
         )
 
 

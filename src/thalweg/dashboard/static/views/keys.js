@@ -3,7 +3,7 @@
 import { Chart, lineColour, NO_TRAVEL } from "../charts.js";
 import { el, keyText, Maybe, scrolling, section, setText, svg, Table, toComponent } from "../dom.js";
 import { clock, count, number, share } from "../format.js";
-import { component, series, tasksReceived, times } from "../store.js";
+import { component, overSince, series, tasksReceived, times } from "../store.js";
 
 const DRAWN = 12;
 const CHOICES = 50;
@@ -142,7 +142,7 @@ class Moves {
   offer(made, names) {
     const before = this.chosen.value, first = JSON.parse(this.names || "[]")[0];
     this.names = names;
-    this.chosen.replaceChildren(...made.map((each) => el("option", { value: each.n }, `${clock(each.at)}, epoch ${each.report.epoch}`)));
+    this.chosen.replaceChildren(...made.map((each) => el("option", { value: each.n }, `${clock(overSince(each))}, epoch ${each.report.epoch}`)));
     if (before !== "" && before !== String(first) && made.some((each) => String(each.n) === before)) this.chosen.value = before;
   }
 }

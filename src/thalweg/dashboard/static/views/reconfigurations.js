@@ -3,7 +3,7 @@
 import { Chart, NO_TRAVEL } from "../charts.js";
 import { el, Maybe, section, setText, Table } from "../dom.js";
 import { bytes, clock, count, number, rate, seconds, share } from "../format.js";
-import { perSecond, series, times } from "../store.js";
+import { overSince, perSecond, series, times } from "../store.js";
 
 export class Reconfigurations {
   constructor() {
@@ -54,7 +54,7 @@ function row(record) {
   const { report } = record;
   const scores = [report.before, report.predicted, report.after];
   return [
-    clock(record.at), count(report.epoch), { text: report.reason, pre: true }, count(report.keys), bytes(report.bytes), count(report.steps), seconds(report.pause),
+    clock(overSince(record)), count(report.epoch), { text: report.reason, pre: true }, count(report.keys), bytes(report.bytes), count(report.steps), seconds(report.pause),
     ...scores.map((score) => share(score?.locality)), ...scores.map((score) => number(score?.imbalance)),
   ];
 }
