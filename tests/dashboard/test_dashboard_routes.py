@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from visiting import ask, bearer, canned, snapshot, streamed, told, words
+from visiting import Answer, ask, bearer, canned, snapshot, streamed, told, words
 
 import thalweg as tw
 from thalweg.control.scaling.policies import NAMES as POLICIES
@@ -19,7 +19,7 @@ from thalweg.dashboard.assets import FOLDER, assets
 from thalweg.dashboard.hub import Hub
 from thalweg.dashboard.picture import picture
 from thalweg.dashboard.serving import Dashboard
-from thalweg.events import Activated, Noticed, Progress, RunFinished
+from thalweg.events import Activated, Noticed, Progress, RunFailed, RunFinished, RunStarted
 from thalweg.execution import Rebalance, Reroute, SetPolicy, Steering
 
 
@@ -166,6 +166,24 @@ def test_actions_reach_the_run() -> None:
         assert not stop.is_set()
         act("kill")
         assert stop.is_set()
+
+
+def test_no_action_is_taken_when_the_run_is_over() -> None:
+    hub, steering = Hub(), Steering()
+    telling = told(hub)
+    with Dashboard(hub, None, Actions(steering, threading.Event(), ("pause",))) as made:
+
+        def paused() -> Answer:
+            return ask(made, "/api/actions/pause", "POST", b"{}", bearer(made))
+
+        for event in (RunFinished(snapshot(9), False), RunFailed("no number")):
+            telling.listen(event)
+            assert paused().status == 409
+            said = "action: expected a run that goes on, got one that is over"
+            assert paused().json == {"error": said}
+            assert steering.active
+            telling.listen(RunStarted("words", "local"))
+        assert paused().status == 200
 
 
 def test_only_what_a_runtime_supports_is_offered() -> None:

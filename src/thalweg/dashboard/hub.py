@@ -21,6 +21,8 @@ from thalweg.recording.records import DECISIONS, TOPOLOGY, standing
 LOOKS = frozenset({"progress", "keys", "batch_done"})
 #: Kinds that are few, and without which the others cannot be understood.
 _LASTING = frozenset({TOPOLOGY, "run_started", "run_finished", "run_failed"})
+#: Those of them with which a run is over.
+_ENDS = frozenset({"run_finished", "run_failed"})
 _MOST_LASTING = 64
 #: Among so many decisions there is one of each policy.
 _LOOKS_OF_ALL = 100
@@ -215,6 +217,21 @@ class Hub:
             waiting = tuple(self._waiting)
         for wake in waiting:
             wake()
+
+
+def is_over(hub: Hub) -> bool:
+    """Say whether the last run that has begun is over.
+
+    >>> hub = Hub()
+    >>> hub.add({"n": 1, "kind": "run_failed"})
+    >>> is_over(hub)
+    True
+    >>> hub.add({"n": 2, "kind": "topology"})
+    >>> is_over(hub)
+    False
+    """
+    last = hub.recent(_LASTING, 1)
+    return bool(last) and last[0]["kind"] in _ENDS
 
 
 def leading(hub: Hub) -> str:

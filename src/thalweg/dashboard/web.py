@@ -17,7 +17,7 @@ from thalweg.dashboard.actions import Actions
 from thalweg.dashboard.assets import assets
 from thalweg.dashboard.door import SAID, Door, let_in, refused
 from thalweg.dashboard.figures import figures
-from thalweg.dashboard.hub import Hub
+from thalweg.dashboard.hub import Hub, is_over
 from thalweg.dashboard.picture import picture
 from thalweg.dashboard.streaming import END, MEDIA_TYPE, Told
 from thalweg.errors import explain
@@ -134,6 +134,8 @@ class Pages:
         name = request.path_params["name"]
         if self._actions is None:
             raise Refusal(explain("action", "", "a run that goes on", "a recording"), 409)
+        if not self.served and is_over(self._hub):  # a server itself knows what goes on
+            raise Refusal(explain("action", "", "a run that goes on", "one that is over"), 409)
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         if kind != "application/json":  # what a form of another page cannot send
             raise Refusal(explain("content-type", "", "application/json", repr(kind[:80])), 415)
