@@ -186,9 +186,14 @@ def no_database(path: Path) -> None:
     path.write_text("hello" * 1000)
 
 
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
+        (empty, "got an empty file"),
         (other_version, "got version 2"),
         (no_recording, "got another SQLite file"),
         (no_database, "file is not a database"),

@@ -118,7 +118,8 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     if (application, version) != (APPLICATION, VERSION):
         made.close()
         known = application == APPLICATION
-        got = f"version {version}" if known else "another SQLite file"
+        other = "another SQLite file" if path.stat().st_size else "an empty file"
+        got = f"version {version}" if known else other
         hint = _OTHER[version > VERSION] if known else _MAKE
         raise UsageError(_about(path, f"a recording of version {VERSION}", got, hint))
     return made
