@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="no Node.js: scripts/setup 
 
 BEGIN = """
 import {
-  Store, busyShare, growth, overSince, perSecond, series, shares, sharesOver, tasksReceived, wishes,
+  Store, bridged, busyShare, growth, overSince, perSecond, series, shares, sharesOver,
+  tasksReceived, wishes,
 } from "./store.mjs";
 const store = new Store();
 const one = (busy, received) => ({ component: "count", degree: 2, busy, received, task_stats: [] });
@@ -79,6 +80,19 @@ def test_lines_begin_with_a_gap_and_do_not_jump(tmp_path: Path) -> None:
         "  [now.elapsed, before && before.elapsed])));",
     )
     assert found == [[0.25, None], [0.5, 0.25], [0.75, 0.25], [1, 0.25], [1.25, 0.25], [1.5, 0.5]]
+
+
+def test_a_line_has_a_gap_where_nothing_was_measured_for_more_than_a_few_looks(
+    tmp_path: Path,
+) -> None:
+    found = said(
+        tmp_path,
+        "const some = [null, 1, null, null, null, 2, null, null, null, null, 3, null];\n"
+        "const kinds = bridged(some).map((each) => (each === undefined ? 'missed' : each));\n"
+        "console.log(JSON.stringify(kinds));",
+    )
+    missed = ["missed"]
+    assert found == [*missed, 1, *missed * 3, 2, None, None, None, None, 3, *missed]
 
 
 def test_another_topology_begins_anew(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ export function lineColour(at) {
 }
 
 export class Chart {
-  // options: title, format (of values), stepped, group (whose cursors move together), top (of the axis)
+  // options: title, format (of values), stepped, group (whose cursors move together), top (of the axis),
+  // gaps (where nothing was measured; without it lines go on across)
   constructor(options) {
     this.options = options;
     this.plot = null;
@@ -72,7 +73,7 @@ export class Chart {
   make(lines, names) {
     this.plot?.destroy();
     this.names = names;
-    const { format, stepped, group, top } = this.options;
+    const { format, stepped, group, top, gaps } = this.options;
     const width = Math.max(200, this.place.clientWidth);
     const grid = { stroke: colour("--grid"), width: 1 };
     const axis = { stroke: colour("--muted"), grid, ticks: grid, font: "11px system-ui, sans-serif" };
@@ -81,7 +82,7 @@ export class Chart {
       label: line.name,
       stroke: typeof line.colour === "string" ? colour(line.colour) : lineColour(line.colour ?? at),
       width: 2,
-      spanGaps: true,
+      spanGaps: !gaps,
       points: { show: false },
       paths,
       value: (_, value) => format(value),

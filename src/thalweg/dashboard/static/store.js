@@ -318,6 +318,19 @@ export function series(looks, read) {
   });
 }
 
+// Looks for which a value may be missing before that is a gap in its line.
+const MISSED = 3;
+
+// The same values with what is missing for a few looks undefined, which lines are drawn across: what is null is a gap.
+export function bridged(values) {
+  const made = [...values];
+  for (let from = 0, to; from < made.length; from = to + 1) {
+    for (to = from; made[to] === null; to += 1);
+    if (to - from <= MISSED) made.fill(undefined, from, to);
+  }
+  return made;
+}
+
 export function times(looks) {
   return looks.map((look) => look.at);
 }

@@ -4,7 +4,7 @@ import { Chart } from "../charts.js";
 import { SetPolicy } from "../policy.js";
 import { el, Maybe, section, setText, Table, toComponent } from "../dom.js";
 import { clock, count, rate } from "../format.js";
-import { busyShare, component, isWish, series, times, wishes } from "../store.js";
+import { bridged, busyShare, component, isWish, series, times, wishes } from "../store.js";
 
 // Rows of decisions that were carried out, and of wishes, the newest ones.
 const MOST_DONE = 1000;
@@ -14,7 +14,7 @@ export class Scaling {
   constructor() {
     this.choice = el("select", { id: "scaled", on: { change: () => { this.touched = true; if (this.last) this.update(this.last); } } });
     this.touched = false;
-    this.load = new Chart({ title: "Input and capacity, tuples per second", format: rate, group: "scaling", empty: "Nothing has come to this component so far." });
+    this.load = new Chart({ title: "Input and capacity, tuples per second", format: rate, group: "scaling", gaps: true, empty: "Nothing has come to this component so far." });
     this.pending = new Chart({ title: "Tuples that wait", format: count, group: "scaling", empty: "This runtime does not say how many tuples wait for a component." });
     this.degrees = new Chart({ title: "Degree", format: count, stepped: true, group: "scaling" });
     this.log = new Table([{ name: "Time" }, { name: "Policy" }, { name: "Decision and reason" }], "Decisions");
@@ -46,7 +46,7 @@ export class Scaling {
     const at = times(looks), name = this.choice.value;
     this.load.show(at, [
       { name: "input", values: series(looks, (now, before) => input(now, before, name)) },
-      { name: "capacity", values: series(looks, (now, before) => capacity(now, before, name)) },
+      { name: "capacity", values: bridged(series(looks, (now, before) => capacity(now, before, name))) },
     ]);
     this.pending.show(at, [
       { name, values: series(looks, (s) => component(s, name)?.waiting ?? null) },
