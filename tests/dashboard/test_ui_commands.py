@@ -168,6 +168,20 @@ def test_where_the_page_is_needs_a_page(tmp_path: Path, words: list[str]) -> Non
     assert f"{words[0]}: expected only together with --ui" in result.output
 
 
+def test_a_page_does_not_listen_at_no_address(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run.sqlite", words(), "local"):
+        pass
+    root = ["--root", str(tmp_path / "server"), "--allow", str(tmp_path)]
+    for words_ in (
+        ["run", str(failing(tmp_path)), "--ui", "--ui-host", ""],
+        ["ui", str(tmp_path / "run.sqlite"), "--host", ""],
+        ["server", "start", "--foreground", *root, "--host", ""],
+    ):
+        result = CliRunner().invoke(app, words_)
+        assert result.exit_code == 1
+        assert "error: address: expected one of this machine, got none (127.0.0.1" in result.output
+
+
 def test_what_is_no_recording_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "other.sqlite").write_text("no database")
     for name in ("other.sqlite", "none.sqlite"):

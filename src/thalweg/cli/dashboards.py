@@ -84,7 +84,8 @@ class Page:
         names, bolts = supported(run.topology, run.on)
         leads = partial(leading, hub)
         actions = Actions(run.steering, run.stop, names, lambda: bolts, leads)
-        where = Where(self.how.ui_host or LOOPBACK, self.how.ui_port or 0)
+        host = LOOPBACK if self.how.ui_host is None else self.how.ui_host
+        where = Where(host, self.how.ui_port or 0)
         with ExitStack() as stack:
             dashboard = stack.enter_context(Dashboard(hub, where, actions))
             stack.enter_context(self._told(dashboard.address, dashboard.access.is_loopback))

@@ -106,7 +106,8 @@ class Ending:
         self.ask(self.leave)
 
 
-_NO_ADDRESS = "this machine has no such address; 127.0.0.1 is for itself, 0.0.0.0 for all it has"
+_ADDRESSES = "127.0.0.1 is for itself, 0.0.0.0 for all it has"
+_NO_ADDRESS = f"this machine has no such address; {_ADDRESSES}"
 _UNBOUND = {
     errno.EADDRINUSE: "another program listens there: choose another port, 0 for any that is free",
     errno.EACCES: "choose a port above 1023",
@@ -115,6 +116,8 @@ _UNBOUND = {
 
 def bound(host: str, port: int) -> socket.socket:
     """Give a socket that listens."""
+    if not host:  # to the system, that is all addresses of this machine
+        raise UsageError(explain("address", "", "one of this machine", "none", _ADDRESSES))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol named asyncio sends answers at once, and not after 40 ms.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
