@@ -255,3 +255,16 @@ def test_half_a_character_from_a_child_is_refused_as_the_policy_says(on: str) ->
     (refused,) = [e for e in seen.events if isinstance(e, TupleRefused)]
     assert "'\\ud800'" in refused.reason
     assert not seen.notices
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize(
+    "ways", [("sync", "ack"), ("ack", "sync"), ("sync", "late"), ("sync", "sync", "log", "late")]
+)
+def test_a_child_that_says_sync_behind_some_errors_and_not_others_is_heard(
+    ways: tuple[str, ...], rows: int
+) -> None:
+    bolt = ShellBolt(python("mixed_errors.py", *ways), ["value"], timeout=4)
+    seen = through(bolt, range(5), Inline(block_rows=rows))
+    assert seen.rows == list(range(5))
+    assert not seen.notices

@@ -22,6 +22,7 @@ from thalweg.multilang.hosting import (
     Conversation,
     Emitted,
     Ended,
+    Logged,
     Reported,
     Said,
     Sender,
@@ -265,6 +266,18 @@ def test_a_sync_behind_an_error_is_not_taken_for_the_answer_to_a_heartbeat(follo
         assert child.seen >= number
         for _ in range(min(idle, len(child.line))):
             child.hear()
+
+
+@pytest.mark.parametrize("behind", [Logged(2, "x"), Ended(1, ok=True), Reported("worse"), None])
+def test_what_is_no_sync_behind_an_error_says_that_none_follows(behind: Said | None) -> None:
+    beats = Beats()
+    own = beats.begin()
+    for _ in range(100):
+        beats.hear(Reported("bad"))
+        beats.hear(behind)
+    assert beats.more == 0
+    beats.hear(Synced())
+    assert beats.has(own)
 
 
 def test_task_numbers_go_through_the_components_in_order() -> None:

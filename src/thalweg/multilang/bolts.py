@@ -352,6 +352,10 @@ class ShellBolt(Hosted, AnchoredBolt):
         self._obey(said)
         return said
 
+    def _ask_again(self) -> None:
+        if self._talk.beats.unsure:
+            self._present.send(self._talk.another_beat())
+
     def _obey(self, said: Said | None) -> None:
         match said:
             case Emitted():

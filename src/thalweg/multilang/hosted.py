@@ -28,6 +28,9 @@ from thalweg.multilang.hosting import (
 from thalweg.multilang.measuring import Measures
 from thalweg.multilang.settings import Shell
 
+#: Seconds without a word after which a child may be asked once more.
+_SILENCE = 1.0
+
 
 def any_fields(spec: Any) -> Any:
     """Let fields of which only names are known hold anything."""
@@ -90,7 +93,11 @@ class Hosted:
         self._present.get_ready()
         due = time.monotonic() + limit
         while not done():
-            message = self._present.next_message(max(0.0, due - time.monotonic()))
+            left = max(0.0, due - time.monotonic())
+            message = self._present.next_message(min(left, _SILENCE))
+            if message is None and left > _SILENCE:
+                self._ask_again()
+                continue
             said = None if message is None else self._take(message)
             if isinstance(said, Emitted | Ended | Changed | Synced):
                 due, talked = time.monotonic() + limit, False
@@ -100,6 +107,9 @@ class Hosted:
                 why = lacking or "has said nothing" + " of its work" * talked
                 text = f"{why} for {limit:g} s; it is taken for hung"
                 raise self._present.broken(text)
+
+    def _ask_again(self) -> None:
+        """Do something about a child that has said nothing for a second, if that can help."""
 
     def _take(self, message: Any) -> Said | None:
         """Do what the child says; gives what that was."""

@@ -128,10 +128,20 @@ class Beats:
             self._came += 1
             if self._came > self._sent:
                 self._follows = True
-        elif after and self._follows is None and isinstance(said, Ended | Emitted):
-            self._follows = False
+        elif after:  # one says it straight behind an error, or not at all
+            self._errors -= 1
+            if self._follows is None:
+                self._follows = False
         self._errors += self._after_error
         return int(self._after_error and self._follows is None)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the sync behind an error may have been the answer to a heartbeat.
+
+        Then it may be that fewer syncs come than are waited for: one more heartbeat helps.
+        """
+        return self._errors > 0 and self._follows is not False
 
     def has(self, number: int) -> bool:
         """Say whether the heartbeat with a number has surely been answered."""
