@@ -171,3 +171,16 @@ def test_a_child_that_closes_its_output_is_not_said_to_have_been_killed() -> Non
     with pytest.raises(ChildError, match="has closed its output"):
         child.next_message(600)
     child.kill()
+
+
+def test_an_error_of_who_hears_a_line_of_a_child_is_raised_and_the_child_goes_on() -> None:
+    def fail(_text: str) -> None:
+        raise RuntimeError
+
+    words = " ".join(python("odd.py", "99", "nothing"))
+    child = Child(Shell(("sh", "-c", f"echo noise >&2; exec {words}")), {}, fail)
+    with pytest.raises(RuntimeError):
+        while True:
+            child.next_message(0.01)
+    assert not child._is_over()
+    child.kill()

@@ -59,3 +59,11 @@ def test_a_child_that_only_logs_for_too_long_is_replaced(
     seen = run(builder.build(), on)
     assert rows == ["to", "be"]
     assert "said nothing of its work for 1.5 s" in seen.notices[0]
+
+
+def test_an_id_that_a_spout_cannot_be_told_again_is_named() -> None:
+    builder = tw.TopologyBuilder("ids")
+    builder.add_spout("words", ShellSpout(python("surrogate_id.py"), ["n"], restarts=0))
+    builder.add_bolt("out", collecting([])).shuffle("words")
+    with pytest.raises(ChildError, match=r"id .*ud800.* of a tuple: expected what json can hold"):
+        run(builder.build(), "inline")

@@ -111,6 +111,26 @@ def test_a_message_without_end_is_refused_at_a_bound(name: str) -> None:
             wire.feed(endless + b"x" * 200)
 
 
+PACK = {"json": lambda m: json.dumps(m).encode() + b"\nend\n", "msgpack": msgpack.packb}
+
+
+@pytest.mark.parametrize("name", ["json", "msgpack"])
+def test_the_bound_is_that_of_a_message_however_many_come_at_once(name: str) -> None:
+    small, large = {"a": "x" * 50}, {"a": "x" * 5000}
+    wire = make_wire(name, most=1000)
+    assert wire.feed(PACK[name](small) * 1000) == [small] * 1000
+    with pytest.raises(ProtocolError, match="at most 1000 bytes") as caught:
+        wire.feed(PACK[name](small) + PACK[name](large))
+    assert caught.value.before == [small]
+
+
+@pytest.mark.parametrize(("name", "bad"), [("json", b"nonsense\nend\n"), ("msgpack", b"\xc1")])
+def test_messages_before_one_that_cannot_be_read_are_given(name: str, bad: bytes) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        make_wire(name).feed(PACK[name]({"a": 1}) * 2 + bad)
+    assert caught.value.before == [{"a": 1}] * 2
+
+
 def test_a_serializer_that_nobody_knows_is_named() -> None:
     with pytest.raises(UsageError, match="'xml'"):
         make_wire("xml")

@@ -51,6 +51,9 @@ class Child:
         self._waiting: deque[bytes] = deque()
         self._writing = memoryview(b"")
         self._came: deque[Any] = deque()
+        #: What it said that cannot be read, and what whoever hears its standard error raised.
+        self._bad: ProtocolError | None = None
+        self._unheard: Exception | None = None
         self._process = self._start()
         self._drain = threading.Thread(
             target=self._read_errors, name=f"stderr of {shell.command[0]}", daemon=True
@@ -118,7 +121,11 @@ class Child:
         """Wait for its next message; None when ``patience`` seconds have passed without one."""
         self.get_ready()
         due = time.monotonic() + patience
+        if self._unheard is not None:
+            raise self._unheard
         while not self._came:
+            if self._bad is not None:
+                raise self.broken(self._bad) from self._bad
             if self._exchange(min(max(0.0, due - time.monotonic()), _LOOK)):
                 continue
             # What it said before it ended is still to be read.
@@ -173,7 +180,8 @@ class Child:
         try:
             self._came.extend(self._wire.feed(data))
         except ProtocolError as error:
-            raise self.broken(error) from error
+            self._came.extend(error.before)
+            self._bad = error
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -249,7 +257,16 @@ class Child:
             for line in iter(lambda: stderr.readline(_LONGEST_LINE), b""):
                 text = line.decode(errors="replace").rstrip()
                 self._lines.append(text)
-                self.log(text)
+                self._pass_on(text)
+
+    def _pass_on(self, text: str) -> None:
+        """Let a line be heard; if that fails the run ends, and the child can write all the same."""
+        if self._unheard is not None:
+            return
+        try:
+            self.log(text)
+        except Exception as error:
+            self._unheard = error
 
 
 class NoProgram(ChildError):

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from thalweg.components import Spout, TaskContext
-from thalweg.errors import ThalwegError, explain
+from thalweg.errors import ThalwegError, explain, shorten
 from thalweg.multilang.child import Child, ChildError, CleanEnd
 from thalweg.multilang.hosted import Hosted, any_fields
 from thalweg.multilang.hosting import Emitted, Said, Synced, spout_said
 from thalweg.multilang.settings import Shell
-from thalweg.multilang.wire import make_wire
+from thalweg.multilang.wire import ProtocolError, make_wire
 from thalweg.pacing import PATIENCE
 
 
@@ -188,10 +188,24 @@ class ShellSpout(Hosted, Spout):
         except ThalwegError as error:
             raise self._present.broken(error) from error
         if isinstance(said, Emitted):
+            self._check_id(said.id)
             self._pass_on(said)
         self._synced |= isinstance(said, Synced)
         self._hear(said)
         return said
+
+    def _check_id(self, id_: Any) -> None:
+        """Refuse an id that it cannot be told again."""
+        try:
+            self._encode(id_)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            text = explain(
+                f"id {shorten(id_, 40)} of a tuple",
+                "",
+                f"what {self.shell.serializer} can hold",
+                str(error),
+            )
+            raise self._present.broken(ProtocolError(text)) from error
 
     def _pass_on(self, said: Emitted) -> None:
         self._sent += 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import msgpack  # type: ignore[import-untyped]  # it brings no types
@@ -22,6 +23,8 @@ SerializerName = Literal["json", "msgpack"]
 
 #: A message may be so long and no longer.
 MOST_BYTES = 64 << 20
+#: Bytes that are unpacked at once.
+_PIECE = 1 << 16
 _END = b"\nend\n"
 #: How its end is read: programs on some systems write the other line ends.
 _ENDS, _LONGEST_END = re.compile(rb"\nend\r?\n"), 6
@@ -29,6 +32,9 @@ _ENDS, _LONGEST_END = re.compile(rb"\nend\r?\n"), 6
 
 class ProtocolError(ThalwegError):
     """A component has said something that the protocol does not know."""
+
+    #: Messages that came before it.
+    before: Sequence[Any] = ()
 
 
 class Wire(Protocol):
@@ -64,8 +70,19 @@ class JsonWire:
             return []
         *whole, rest = _ENDS.split(bytes(buffer))
         self._buffer = bytearray(rest)
-        self._check(len(rest))
-        return [self._message(text) for text in whole]
+        found: list[Any] = []
+        try:
+            if len(buffer) > self._most:  # few of them are so long, together with the rest
+                for text in whole:
+                    self._check(len(text))
+                    found.append(self._message(text))
+                self._check(len(rest))
+            else:
+                found.extend(map(self._message, whole))
+        except ProtocolError as error:
+            error.before = found
+            raise
+        return found
 
     def _check(self, size: int) -> None:
         if size > self._most:
@@ -94,8 +111,11 @@ class MsgpackWire:
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
         self._encode = msgspec.msgpack.Encoder().encode
+        self._piece = min(most, _PIECE)
+        #: Bytes since the last message, at least.
+        self._begun = 0
         self._unpacker = msgpack.Unpacker(
-            raw=False, strict_map_key=False, max_buffer_size=most, use_list=True
+            raw=False, strict_map_key=False, max_buffer_size=most + self._piece, use_list=True
         )
 
     def encode(self, message: Any) -> bytes:
@@ -104,13 +124,27 @@ class MsgpackWire:
 
     def feed(self, data: bytes) -> list[Any]:
         """Take bytes, give the messages that they complete."""
+        found: list[Any] = []
+        try:
+            for start in range(0, len(data), self._piece):
+                self._feed(data[start : start + self._piece], found)
+        except ProtocolError as error:
+            error.before = found
+            raise
+        return found
+
+    def _feed(self, data: bytes, found: list[Any]) -> None:
+        before = len(found)
         try:
             self._unpacker.feed(data)
-            return list(self._unpacker)
+            found.extend(self._unpacker)
         except msgpack.BufferFull as error:
             raise _too_long(self._most) from error
         except _UNREADABLE as error:  # a list as a key, say
             raise _unreadable(data, error) from error
+        self._begun = 0 if len(found) > before else self._begun + len(data)
+        if self._begun > self._most:
+            raise _too_long(self._most)
 
 
 def make_wire(name: str, most: int = MOST_BYTES) -> Wire:
