@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from thalweg.columns import listed
 from thalweg.errors import SchemaError, StateError, explain
 
 Rows = npt.NDArray[np.int64]
@@ -70,7 +71,7 @@ class Block:
         """Give a column as Python values, converted at most once per block; not to be changed."""
         known = self.lists.get(name)
         if known is None:
-            known = self.lists[name] = self.batch.column(name).to_pylist()
+            known = self.lists[name] = listed(self.batch.column(name), name)
         return known
 
     def take(self, rows: Rows) -> Block:

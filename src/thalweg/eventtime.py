@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.clock import seconds
-from thalweg.errors import SchemaError, TopologyError, explain
+from thalweg.errors import SchemaError, TopologyError, UsageError, explain
 
 Micros = npt.NDArray[np.int64]
 UnitName = Literal["s", "ms", "us", "ns"]
@@ -27,9 +27,8 @@ SECOND = 1_000_000
 #: What a field of times holds, in words.
 A_TIME = "a timestamp, a date or a number"
 _PER_UNIT = {"s": SECOND, "ms": 1000, "us": 1}
-#: Numbers are times from the year 1 to the year 9999; other times of this many microseconds.
-_FIRST, _LAST = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1
-_FURTHEST = 2**61
+#: Times are from the year 1 to the year 9999, as those of Python are.
+FIRST, LAST = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1
 
 
 class Times(NamedTuple):
@@ -60,12 +59,12 @@ class EventTime:
         found = read(column, self.unit)
         return Times(np.where(found.known, found.micros + self.shift, 0), found.known)
 
-    def refusal(self, value: pa.Scalar) -> SchemaError:
-        """Say why a value is no time."""
+    def refusal(self, value: pa.Scalar, of: str) -> SchemaError:
+        """Say why a value is no time, or not one that is wanted."""
         known = value.value if pa.types.is_temporal(value.type) else value.as_py()
         got = "none" if known is None else str(known)
         hint = f"the numbers are of another unit, see event_time({self.field!r}, unit=...)"
-        expected = f"a time in field {self.field!r}, of the years 1 to 9999"
+        expected = f"a time in field {self.field!r}, {of}"
         is_number = known is not None and isfinite(known)
         return SchemaError(explain("tuple", "", expected, got, hint if is_number else ""))
 
@@ -88,8 +87,8 @@ def event_time(
     if unit not in get_args(UnitName):
         expected = f"one of {get_args(UnitName)}"
         raise TopologyError(explain(f"unit of time field {field!r}", "", expected, repr(unit)))
-    late = seconds(delay) if delay else 0.0
-    return EventTime(field, round(late * SECOND), seconds(idle) if idle else None, unit)
+    late = span(delay) if delay else 0
+    return EventTime(field, late, seconds(idle) if idle else None, unit)
 
 
 def as_event_time(given: Any) -> EventTime:
@@ -138,7 +137,10 @@ def told_again(name: str) -> TopologyError:
 
 def span(duration: float | str) -> int:
     """Read a length of time, as microseconds."""
-    return max(1, round(seconds(duration) * SECOND))
+    length = max(1, round(seconds(duration) * SECOND))
+    if length > LAST - FIRST:
+        raise UsageError(explain("duration", "", "at most 9999 years", repr(duration)))
+    return length
 
 
 def micros(column: pa.Array, unit: UnitName = "s") -> Micros:
@@ -150,23 +152,24 @@ def read(column: pa.Array, unit: UnitName = "s") -> Times:
     """Turn a column of times into microseconds, and say which of them are times."""
     type_, types = column.type, pa.types
     if types.is_timestamp(type_):
-        return _scaled(column.cast(pa.int64()), type_.unit, (-_FURTHEST, _FURTHEST))
+        return _scaled(column.cast(pa.int64()), type_.unit)
     if types.is_date(type_):
         exact = column.cast(pa.timestamp("s"))
-        return _scaled(exact.cast(pa.int64()), "s", (-_FURTHEST, _FURTHEST))
+        return _scaled(exact.cast(pa.int64()), "s")
     if types.is_integer(type_):
-        return _scaled(column, unit, (_FIRST, _LAST))
+        return _scaled(column, unit)
     if types.is_floating(type_):
         scale = 0.001 if unit == "ns" else float(_PER_UNIT[unit])
         moments = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False) * scale
-        known = (moments >= _FIRST) & (moments <= _LAST)
+        known = (moments >= FIRST) & (moments <= LAST)
         return Times(np.rint(np.where(known, moments, 0.0)).astype(np.int64), known)
     raise SchemaError(explain("time of a tuple", "", A_TIME, str(type_)))
 
 
-def _scaled(column: pa.Array, unit: str, bounds: tuple[int, int]) -> Times:
-    """Turn whole numbers of a unit into microseconds, where these are within bounds."""
+def _scaled(column: pa.Array, unit: str) -> Times:
+    """Turn whole numbers of a unit into microseconds, where these are times."""
     numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
+    bounds = FIRST, LAST
     first, last = ((bound * 1000 if unit == "ns" else bound // _PER_UNIT[unit]) for bound in bounds)
     info = np.iinfo(numbers.dtype)
     known = (numbers >= max(first, info.min)) & (numbers <= min(last, info.max))

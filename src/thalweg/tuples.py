@@ -15,6 +15,8 @@ from typing import Any, cast
 import msgspec
 import pyarrow as pa
 
+from thalweg.columns import listed
+
 
 class Tuple(msgspec.Struct, gc=False):
     """One row of a block, its fields as attributes; also by position or name in brackets.
@@ -51,7 +53,7 @@ Values = Callable[[str], list[Any]]
 
 def values_of(batch: pa.RecordBatch) -> Values:
     """Make a function that gives the Python values of a column."""
-    return lambda name: batch.column(name).to_pylist()
+    return lambda name: listed(batch.column(name), name)
 
 
 def tuples_of(batch: pa.RecordBatch, values: Values | None = None) -> Iterator[Tuple]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import thalweg as tw
@@ -56,6 +59,55 @@ def test_whole_numbers_of_another_unit_are_refused_with_the_likely_cause() -> No
             counts(rows, fields, tw.tumbling(10), 1, time=tw.event_time("at", unit=unit))
 
 
+FOR_EVER = dt.datetime(9999, 12, 31, 23, 59, 59)
+OF_OLD = dt.datetime(1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("odd", "window"),
+    [
+        (FOR_EVER, tw.tumbling("1 h")),
+        (FOR_EVER, tw.sliding("1 h", "1 s")),
+        (FOR_EVER, tw.session("1 h")),
+        (FOR_EVER, tw.landmark("1 h")),
+        (OF_OLD, tw.tumbling("7 days")),
+        (OF_OLD, tw.sliding("1 h", "1 min")),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize("block_rows", [1, 10])
+def test_a_time_whose_windows_have_no_dates_is_refused_and_harms_no_other(
+    odd: dt.datetime, window: Any, numbers: bool, block_rows: int
+) -> None:
+    times = [at(1), odd] if odd == FOR_EVER else [odd, at(1)]
+    rows = [((time - at(0)).total_seconds() if numbers else time, "a") for time in times]
+    fields = {"at": float if numbers else dt.datetime, "u": str}
+    others = [row for row, time in zip(rows, times, strict=True) if time != odd]
+    found = counts(rows, fields, window, block_rows, on_error="skip")
+    assert found == counts(others, fields, window, 1)
+    with pytest.raises(tw.ComponentError, match="begin and end in the years 1 to 9999"):
+        counts(rows, fields, window, block_rows)
+
+
+@pytest.mark.parametrize(
+    ("window", "edges"),
+    [
+        (tw.tumbling("1 h"), (dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 22, 59, 59))),
+        (tw.session("1 h"), (dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 22, 59, 59))),
+        (tw.sliding("2 h", "1 h"), (dt.datetime(1, 1, 1, 1), dt.datetime(9999, 12, 31, 21, 59))),
+    ],
+    ids=str,
+)
+def test_windows_of_the_first_and_the_last_dates_are_told(
+    window: Any, edges: tuple[dt.datetime, dt.datetime]
+) -> None:
+    rows, fields = [(time, "a") for time in edges], {"at": dt.datetime, "u": str}
+    found = counts(rows, fields, window, 1)
+    assert [n for _, _, n in found] == [1] * len(found)
+    assert len(found) >= len(edges)
+
+
 @pytest.mark.parametrize(
     "column",
     [
@@ -78,6 +130,53 @@ def test_days_are_times_however_far_away() -> None:
     times, known = EventTime("at").read(pa.array([1, 2**31 - 1], pa.int32()).cast(pa.date32()))
     assert times.tolist() == [86_400_000_000, 0]
     assert known.tolist() == [True, False]
+
+
+# --- moments that Python has no value for ---------------------------------------------------------
+
+FAR = "11103-08-29 17:22:31.711744"
+
+
+class Seen(tw.Bolt):
+    outputs = ("at",)
+
+    def process(self, t: Any) -> None:
+        self.emit(t.at)
+
+
+def after(where: str, tmp_path: Path, **options: Any) -> list[Any]:
+    """Give what comes of a moment behind the year 9999."""
+    path = tmp_path / "far.parquet"
+    pq.write_table(pa.table({"at": pa.array([2**58]).cast(pa.timestamp("us"))}), path)
+    flow, found = tw.Flow("far"), []
+    source = flow.source("s", tw.files(str(path)))
+    if where == "bolt":
+        source.through("there", Seen(), **options).sink("out", tw.collect(found))
+    elif where == "map":
+        made = source.map(lambda at: at, fields={"at": dt.datetime}, name="there", **options)
+        made.sink("out", tw.collect(found))
+    elif where == "window":
+        count = source.window(tw.tumbling(10), time="at")
+        count.aggregate("there", n=tw.agg.count(), **options).sink("out", tw.collect(found))
+    else:
+        source.sink("there", tw.collect(found), **options)
+    flow.run(on="inline")
+    return found
+
+
+@pytest.mark.parametrize("where", ["bolt", "map", "window", "sink"])
+def test_a_moment_that_no_date_names_is_refused_where_it_is_read(
+    where: str, tmp_path: Path
+) -> None:
+    with pytest.raises(tw.ComponentError) as raised:
+        after(where, tmp_path)
+    assert (raised.value.component, raised.value.tuple_text) == ("there", f"at={FAR!r}")
+    assert "of the years 1 to 9999" in str(raised.value)
+    letters = tmp_path / "letters.jsonl"
+    assert after(where, tmp_path, on_error="skip") == []
+    assert after(where, tmp_path, on_error=tw.dead_letter(letters)) == []
+    (letter,) = [msgspec.json.decode(line) for line in letters.read_bytes().splitlines()]
+    assert letter["tuple"] == {"at": FAR}
 
 
 # --- keys ----------------------------------------------------------------------------------------

@@ -126,6 +126,14 @@ def test_results_that_come_and_go_are_told_apart() -> None:
     ]
 
 
+def test_what_would_go_after_the_year_9999_stays() -> None:
+    last = seconds(dt.datetime(9999, 12, 31, 22, 30))
+    clicks = [(1, "b", 1), (last, "a", 1)]
+    window, on = tw.tumbling("1 h"), tw.Inline(block_rows=1)
+    assert told(clicks, window, "istream", on, delay=0)[-1] == (last + 1800, "a", 1)
+    assert told(clicks, window, "dstream", on, delay=0) == [(7200, "b", 1)]
+
+
 def test_without_a_key_the_relation_is_the_one_result() -> None:
     flow, seen = tw.Flow("whole"), list[Any]()
     rows = [(1, "a", 1), (12, "b", 1), (21, "a", 2)]

@@ -20,13 +20,16 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from thalweg.columns import cell_shown
 from thalweg.connectors.json_types import record_type
 from thalweg.errors import RecordError, SchemaError, explain, shorten
-from thalweg.eventtime import EventTime
+from thalweg.eventtime import FIRST, LAST, SECOND, EventTime
 from thalweg.schemas import Shape
 
 #: What may stand before JSON.
 _BLANK = b" \t\r\n"
+#: Windows of up to a year around a time that is accepted are of the years 1 to 9999.
+_YEAR = 365 * 86_400 * SECOND
 
 
 class BadBody(RecordError):
@@ -82,17 +85,19 @@ class JsonBodies:
 def _check_times(time: EventTime, column: pa.Array) -> None:
     """Refuse what would end the run where windows are: something that is no time."""
     try:
-        known = time.read(column).known
+        found = time.read(column)
+        known = found.known & (found.micros >= FIRST + _YEAR) & (found.micros <= LAST - _YEAR)
     except SchemaError:  # texts, for instance
         known = np.zeros(len(column), np.bool_)
     if known.all():
         return
     row = int(known.argmin())
-    found = column[row].as_py()
-    number = isinstance(found, int | float)
-    expected = "a time of the years 1 to 9999" if number else "a time"
+    value = cell_shown(column, row)
+    number = isinstance(value, int | float)
+    when = number or (value is not None and pa.types.is_temporal(column.type))
+    expected = "a time of the years 2 to 9998" if when else "a time"
     hint = f"numbers count {time.unit} here" if number else ""
-    got = "null" if found is None else shorten(found)
+    got = "null" if value is None else shorten(value)
     subject = f"time of row {row + 1}, {time.field!r}"
     raise BadBody(explain(subject, "", expected, got, hint))
 

@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.blocks import Rows
 from thalweg.components import TaskContext
 from thalweg.errors import TopologyError, explain
-from thalweg.eventtime import EventTime, Micros
+from thalweg.eventtime import FIRST, LAST, EventTime, Micros
 from thalweg.keys import key_arrays
 from thalweg.schemas import Fields
+from thalweg.windows.specs import TimeSpec
+
+#: Which times are wanted, in words.
+_OF_TIMES = "of the years 1 to 9999"
+_OF_WINDOWS = "with windows that begin and end in the years 1 to 9999"
 
 
 def beside_key(
@@ -63,15 +69,26 @@ def key_columns(keys: Sequence[Any], types: Sequence[pa.DataType | None]) -> lis
 
 
 def timed_rows(
-    batch: pa.RecordBatch, time: EventTime, context: TaskContext
+    batch: pa.RecordBatch, time: EventTime, context: TaskContext, spec: TimeSpec | None = None
 ) -> tuple[pa.RecordBatch, Rows, Micros]:
-    """Give the tuples of a block that have a time, their rows and times; others are refused."""
+    """Give the tuples of a block that have a time, their rows and times; others are refused.
+
+    With windows these have to be of the years that dates are of, too.
+    """
     rows = np.arange(batch.num_rows)
     column = batch.column(time.field)
     times, known = time.read(column)
-    if known.all():
+    good = known if spec is None else known & _within(spec, times)
+    if good.all():
         return batch, rows, times
-    for row in np.flatnonzero(~known).tolist():
-        context.refuse(row, time.refusal(column[row]))
-    rows = np.flatnonzero(known)
+    for row in np.flatnonzero(~good).tolist():
+        of = _OF_WINDOWS if known[row] else _OF_TIMES
+        context.refuse(row, time.refusal(column[row], of))
+    rows = np.flatnonzero(good)
     return batch.take(pa.array(rows)), rows, times[rows]
+
+
+def _within(spec: TimeSpec, times: Micros) -> npt.NDArray[np.bool_]:
+    """Say which times have windows whose bounds are dates."""
+    first, last = spec.around(times)
+    return (first >= FIRST) & (last <= LAST)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import BlockBolt, Kind, Shared, TaskContext
-from thalweg.eventtime import ALWAYS, SECOND, micros
+from thalweg.eventtime import ALWAYS, LAST, SECOND, micros
 from thalweg.keys import Key, key_values
 from thalweg.operators.due_keys import DueKeys
 from thalweg.operators.fielding import key_columns
@@ -87,8 +87,9 @@ class Changes(Shared, BlockBolt):
         gone = [_Row(key, self._next(was), was[1]) for key, was in self._due.take(now).items()]
         for row in gone:
             self.state.delete(row.key)
-        if self.relation == "dstream":
-            self._tell(sorted(gone, key=lambda row: row.end), None)
+        if self.relation == "dstream":  # nothing goes when there are no dates any more
+            dated = [row for row in gone if row.end <= LAST]
+            self._tell(sorted(dated, key=lambda row: row.end), None)
 
     def process_end(self) -> None:
         """Let time pass."""

@@ -90,10 +90,10 @@ class TimeWindows(Shared, BlockBolt):
             self._tell_late(batch, rows, groups, late)
 
     def _timed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Rows, Micros]:
-        """Refuse tuples without a time, where there is one."""
+        """Refuse tuples without a time, or whose windows no dates can name."""
         if not self.what.time.field:
             return batch, np.arange(batch.num_rows), np.zeros(batch.num_rows, dtype=np.int64)
-        return timed_rows(batch, self.what.time, self.context)
+        return timed_rows(batch, self.what.time, self.context, self.what.spec)
 
     def _add(
         self, keys: Sequence[Key], groups: Groups, made: Sequence[Piece]

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
+from thalweg.columns import row_shown
 from thalweg.components import BlockBolt, Bolt, TaskContext
 from thalweg.errors import RAISED, SchemaError, ThalwegError, as_error, explain
 from thalweg.runtimes.anchored_tasks import AnchoredTask
@@ -203,9 +204,8 @@ class BlockBoltTask(Task):
             return
         assert self._block is not None  # noqa: S101 (only called while a block is processed)
         self.failed_rows.add(self._first + row)
-        self.refusals.tuple_failed(
-            self._block.batch[row : row + 1].to_pylist()[0], error, self._user_call
-        )
+        values = row_shown(self._block.batch, row)
+        self.refusals.tuple_failed(values, error, self._user_call)
 
     def _whole_block_failed(self, batch: pa.RecordBatch, error: Exception) -> None:
         self._emitted.clear()

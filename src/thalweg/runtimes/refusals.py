@@ -10,6 +10,7 @@ from typing import IO, Any, Protocol
 import msgspec
 import pyarrow as pa
 
+from thalweg.columns import row_shown
 from thalweg.components import BlockBolt, Bolt
 from thalweg.config import DeadLetter, OnError
 from thalweg.errors import ComponentError, RecordError, explain, locate, shorten
@@ -85,8 +86,8 @@ class Refusals:
 
     def block_failed(self, batch: pa.RecordBatch, error: Exception, call: Any) -> None:
         """Do the same for all tuples of a block on which a vectorised component raised."""
-        for values in batch.to_pylist() if self._policy != "fail" else batch[:1].to_pylist():
-            self.tuple_failed(values, error, call)
+        for row in range(batch.num_rows):
+            self.tuple_failed(row_shown(batch, row), error, call)
 
     def call_failed(self, error: Exception, call: Any) -> ComponentError:
         """Make the error for a call that has no tuple: prepare, a tick, the end."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from thalweg.acking import Roots
 from thalweg.blocks import Block
+from thalweg.columns import row_shown
 from thalweg.components import AnyBody, Bolt, TaskContext, has_timers
 from thalweg.errors import RAISED, SchemaError, ThalwegError, as_error
 from thalweg.eventtime import ALWAYS
@@ -156,13 +157,23 @@ class BoltTask(Task):
         self.kept_rows.clear()
         self._ends = {stream: [] for stream in self._outputs.streams}
         self.bind(emit=self._outputs.emit_function())
-        tuples: Iterable[Tuple] = tuples_of(block.batch, block.values)
+        try:
+            tuples: Iterable[Tuple] = tuples_of(block.batch, block.values)
+        except SchemaError as error:
+            return self._block_failed(block, error)
         if not self.body.auto_ack and block.roots is not None:
             tuples = self._holding(tuples, block)
         self._each(tuples)
         self._block = None
         self.bind(emit=self._outputs.emit)
         return self._take(block, lineage)
+
+    def _block_failed(self, block: Block, error: SchemaError) -> list[Emission]:
+        """Refuse a block with values that Python has not."""
+        self._block = None
+        self.failed_rows.update(range(len(block)))
+        self.refusals.block_failed(block.batch, error, self.body.process)
+        return []
 
     def _each(self, tuples: Iterable[Tuple]) -> None:
         """Call the bolt on each tuple: the inner loop, with next to nothing in it."""
@@ -237,7 +248,7 @@ class BoltTask(Task):
             found |= streams[stream].misfits(ends)
         for row in sorted(found):
             self.failed_rows.add(row)
-            values = block.batch[row : row + 1].to_pylist()[0]
+            values = row_shown(block.batch, row)
             self.refusals.tuple_failed(values, found[row], self.body.process)
         for stream, ends in self._ends.items():
             self._ends[stream] = streams[stream].drop(found, ends)
@@ -257,7 +268,7 @@ class BoltTask(Task):
         self._held.pop(id(t), None)
         self.kept_rows.discard(row)
         self.failed_rows.add(row)
-        values = self._block.batch[row : row + 1].to_pylist()[0]
+        values = row_shown(self._block.batch, row)
         self.refusals.tuple_failed(values, error, self.body.process, self._outputs.hint(error))
 
     def _holding(self, tuples: Iterable[Tuple], block: Block) -> Iterator[Tuple]:

@@ -7,7 +7,7 @@ from math import gcd, isfinite
 from numbers import Integral, Real
 
 from thalweg.errors import TopologyError, explain
-from thalweg.eventtime import SECOND, span
+from thalweg.eventtime import FIRST, LAST, SECOND, Micros, span
 
 #: Microseconds that no stream lasts.
 _ENDLESS = 2**60
@@ -45,6 +45,12 @@ class TimeWindow:
         """Where within a step windows end."""
         return (self.offset + self.size) % self.every
 
+    def around(self, times: Micros) -> tuple[Micros, Micros]:
+        """Give where the first window of each time begins, and where its last one ends."""
+        last: Micros = (times - self.offset) // self.every * self.every + self.offset
+        first = (times - self.size - self.offset) // self.every * self.every + self.offset
+        return first + self.every, last + self.size
+
 
 @dataclass(frozen=True)
 class SessionWindow:
@@ -66,6 +72,10 @@ class SessionWindow:
     def phase(self) -> int:
         """Where within a step windows end: anywhere."""
         return 0
+
+    def around(self, times: Micros) -> tuple[Micros, Micros]:
+        """Give where a window of each time alone would begin and end."""
+        return times, times + self.gap
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,10 @@ class LandmarkWindow:
     def phase(self) -> int:
         """Where within a step windows end."""
         return self.since % self.every
+
+    def around(self, times: Micros) -> tuple[Micros, Micros]:
+        """Give each time, and the end of the first window that it is in."""
+        return times, (times - self.since) // self.every * self.every + self.since + self.every
 
 
 @dataclass(frozen=True)
@@ -127,7 +141,11 @@ def session(gap: float | str) -> SessionWindow:
 
 def landmark(every: float | str, *, since: float | str = 0) -> LandmarkWindow:
     """Look at everything since a time, again and again."""
-    return LandmarkWindow(span(every), _moment(since, "since of a landmark"))
+    begin = _moment(since, "since of a landmark")
+    if not FIRST <= begin <= LAST:
+        expected = "a time of the years 1 to 9999"
+        raise TopologyError(explain("since of a landmark", "", expected, repr(since)))
+    return LandmarkWindow(span(every), begin)
 
 
 def whole() -> TimeWindow:

@@ -205,7 +205,7 @@ def test_a_bad_body_is_refused_as_a_whole_with_a_reason(body: bytes, reason: str
         assert source.body.next_block(10) is None
 
 
-@pytest.mark.parametrize("value", ["null", "1e300", "-1e18", "1700000000000"])
+@pytest.mark.parametrize("value", ["null", "1e300", "1700000000000", "253402300799"])
 def test_who_sends_no_time_is_told_so_and_the_run_goes_on(value: str) -> None:
     timed = {"types": {"at": float}, "time": "at"}
     with running(tw.Local(), **timed) as ran:
@@ -214,7 +214,7 @@ def test_who_sends_no_time_is_told_so_and_the_run_goes_on(value: str) -> None:
         assert status == 400
         expected = "a time, got null"
         if value != "null":
-            expected = f"a time of the years 1 to 9999, got {float(value)} (numbers count s here)"
+            expected = f"a time of the years 2 to 9998, got {float(value)} (numbers count s here)"
         assert said["error"] == f"time of row 2, 'at': expected {expected}"
         assert post(ran.port, b'{"at": 3}') == (200, {"rows": 1})
     assert [t.at for t in ran.seen] == [1.0, 3.0]
@@ -226,6 +226,8 @@ def test_times_that_are_no_times_are_told_by_their_row() -> None:
     assert bodies.read(b'{"at": "2026-01-02T03:04:05"}').num_rows == 1
     with pytest.raises(BadBody, match=r"^time of row 1, 'at': expected a time, got null$"):
         bodies.read(b'{"at": null}')
+    with pytest.raises(BadBody, match="expected a time of the years 2 to 9998, got datetime"):
+        bodies.read(b'{"at": "9999-12-31T23:59:59"}')
     learnt = JsonBodies(Shape(fields(["at"])), tw.event_time("at"))
     with pytest.raises(BadBody, match=r"^time of row 1, 'at': expected a time, got 'x'$"):
         learnt.read(b'{"at": "x"}')
