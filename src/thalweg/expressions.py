@@ -46,7 +46,11 @@ class Expression:
                 None if written is None else pc.FunctionOptions.deserialize(pa.py_buffer(written))
             )
             values = [o.evaluate(batch) for o in operands]
-            return pc.call_function(function, _alike(values) if mixes else values, chosen)
+            if mixes:
+                values = _alike(values)
+            elif function == "is_in":
+                values = [_one_zero(value) for value in values]
+            return pc.call_function(function, values, chosen)
 
         text = f"{function}({', '.join(o.text for o in operands)})"
         reads = frozenset().union(*(o.fields for o in operands))
@@ -54,7 +58,7 @@ class Expression:
 
     def isin(self, values: Sequence[Any]) -> Expression:
         """Test whether the value is one of these."""
-        wanted = pa.array(list(values))
+        wanted = _one_zero(pa.array(list(values)))
         operand = self
         if pa.types.is_floating(wanted.type):
             # The first of its operands that is not null: itself, as a number of that kind.
@@ -176,6 +180,13 @@ def _alike(values: list[Any]) -> list[Any]:
         value.cast(pa.float64(), safe=False) if pa.types.is_integer(value.type) else value
         for value in values
     ]
+
+
+def _one_zero(values: Any) -> Any:
+    """Make 0.0 of -0.0, as Arrow looks numbers up by their bits."""
+    if not (pa.types.is_float32(values.type) or pa.types.is_float64(values.type)):
+        return values
+    return pc.add(values, pa.scalar(0.0, values.type))
 
 
 def _lift(value: Any) -> Expression:

@@ -28,7 +28,7 @@ REGIONS = [
 ]
 
 numbers = st.integers(-3, 3)
-halves = st.integers(-6, 6).map(lambda n: n / 2)
+halves = st.integers(-6, 6).map(lambda n: n / 2) | st.just(-0.0)
 rows = st.lists(
     st.tuples(
         st.none() | st.integers(0, 2),
@@ -102,6 +102,8 @@ class Parts:
             pairs(self.times, ["=", "<>", "<", "<=", ">", ">="]),
             chosen(self.times, written_times),
             chosen(ints, numbers.map(str)),
+            chosen(ints | self.floats, halves.map(str)),
+            chosen(self.floats, numbers.map(str)),
             chosen(texts, st.sampled_from(WORDS).map(quoted)),
             st.tuples(ints | texts, st.sampled_from(["IS NULL", "IS NOT NULL"])).map(
                 lambda t: f"({t[0]} {t[1]})"
@@ -254,6 +256,15 @@ def test_joins(given: list[tuple[Any, ...]], join: str, on: str, where: str) -> 
     columns = "SELECT q.n, r.n AS rn, code, title"
     query = f"{columns} FROM t q {join} r ON q.s = r.code{on} WHERE {where}"
     ours, theirs = answers(query, given)
+    assert ours == theirs
+
+
+@_settings
+@given(
+    rows, chosen(st.sampled_from(["x", "n", "-x", "x * 0", "n * 0"]), (numbers | halves).map(str))
+)
+def test_numbers_among_others(given: list[tuple[Any, ...]], where: str) -> None:
+    ours, theirs = answers(f"SELECT n, x FROM t WHERE {where}", given)  # noqa: S608 (a test)
     assert ours == theirs
 
 

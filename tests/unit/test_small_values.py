@@ -113,6 +113,14 @@ def test_expressions_on_columns(expression, expected):
     assert expression.evaluate(BATCH).to_pylist() == expected
 
 
+@pytest.mark.parametrize("type_", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize("values", [[0], [0.0], [-0.0], [0, 5], [-0.0, 2.5]])
+def test_minus_zero_is_among_values_where_zero_is(type_, values):
+    batch = pa.record_batch({"x": pa.array([-0.0, 0.0, 1.0, None], type_), "n": [0, 0, 1, None]})
+    assert col("x").isin(values).evaluate(batch).to_pylist() == [True, True, False, False]
+    assert col("n").isin(values).evaluate(batch).to_pylist() == [True, True, False, False]
+
+
 def test_expressions_know_their_fields_and_their_text():
     expression = (col("a") + col("b")) > lit(3)
     assert expression.fields == {"a", "b"}

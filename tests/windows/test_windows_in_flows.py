@@ -269,7 +269,7 @@ def test_a_keyed_bolt_of_yours_can_hear_the_time() -> None:
         (lambda s: tw.agg.fold("at", int, "+"), "step of fold .* expected a function"),
         (lambda s: tw.landmark(10, since=math.inf), "since of a landmark"),
         (lambda s: tw.landmark(10, since=1e12), "a time of the years 1 to 9999, got"),
-        (lambda s: tw.tumbling(1e13), "duration: expected at most 9999 years, got 10000000000000.0"),
+        (lambda s: tw.tumbling(1e13), "duration: expected at most 9999 years, got 1000"),
         (lambda s: tw.session(1e13), "at most 9999 years"),
         (lambda s: tw.event_time("at", delay=1e14), "at most 9999 years"),
         (lambda s: s.window(tw.tumbling(1), allowed=1e14).aggregate(n=V), "at most 9999 years"),
