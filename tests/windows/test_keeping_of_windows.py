@@ -17,7 +17,7 @@ from thalweg.eventtime import ALWAYS, NEVER
 from thalweg.windows import agg
 from thalweg.windows.aggregates import Aggregate, combined, merged, results
 from thalweg.windows.grouping import codes, grouped, pieces
-from thalweg.windows.keeping import Keeping, Told, keeping
+from thalweg.windows.keeping import Keeping, Piece, Told, keeping
 from thalweg.windows.specs import (
     LandmarkWindow,
     SessionWindow,
@@ -53,6 +53,8 @@ class Came(NamedTuple):
     time: int
     x: int
     now: int
+    #: The number of its block.
+    block: int = 0
 
 
 class Played(NamedTuple):
@@ -67,7 +69,7 @@ def played(spec: TimeSpec, stream: Any, allowed: int = 0) -> Played:
     rules: Keeping = keeping(spec, AGGREGATES, allowed)
     kept, now = None, NEVER
     found = Played([], [], [])
-    for block, step in stream:
+    for at, (block, step) in enumerate(stream):
         times = np.array([time for time, _ in block])
         stretches = rules.stretches(times)
         gap = spec.gap if isinstance(spec, SessionWindow) else None
@@ -81,7 +83,7 @@ def played(spec: TimeSpec, stream: Any, allowed: int = 0) -> Played:
         bounds = list(zip(groups.starts.tolist(), ends, strict=True))
         late = {row for n in added.late for row in groups.order[slice(*bounds[n])].tolist()}
         for row, (time, x) in enumerate(block):
-            (found.late if row in late else found.good).append(Came(time, x, now))
+            (found.late if row in late else found.good).append(Came(time, x, now, at))
         now = max(now, max(tuple_.time for tuple_ in (*found.good, *found.late)) - step)
         if kept is not None:
             kept, windows = rules.due(kept, now)
@@ -116,7 +118,7 @@ def by_hand(spec: TimeWindow, tuples: list[Came], allowed: int) -> Any:
     """Put tuples into the windows that may still be told, by pane, and then as they came."""
     found: dict[tuple[int, int], list[int]] = defaultdict(list)
     pane = spec.pane
-    for time, x, now in sorted(tuples, key=lambda each: (each.time - spec.offset) // pane):
+    for time, x, now, _ in sorted(tuples, key=lambda each: (each.time - spec.offset) // pane):
         start = (time - spec.offset) // spec.every * spec.every + spec.offset
         while start > time - spec.size:
             if start + spec.size + allowed > now:
@@ -197,15 +199,38 @@ def test_landmark_windows_hold_everything_so_far(
     every: int, since: int, stream: Any, allowed: int
 ) -> None:
     told, good, late = played(LandmarkWindow(every, since), stream, allowed)
-    ends = {each: (each.time - since) // every * every + since + every for each in good}
-    by_stretch = sorted(good, key=lambda each: ends[each])
+    assert [each for each in late if each.time >= since] == []
+    # The first window of each that is behind it, and had not been told for good when it came.
+    ends = {
+        each: next(
+            end
+            for end in range(since + every, 1000, every)
+            if each.time < end and end + allowed > each.now
+        )
+        for each in good
+    }
+    by_stretch = sorted(
+        good, key=lambda each: (ends[each], each.block, (each.time - since) // every)
+    )
     assert seen(told) == {
         (since, end): summed([each.x for each in by_stretch if ends[each] <= end])
         for end in ends.values()
     }
-    for time, _, now in late:
-        end = (time - since) // every * every + since + every
-        assert time < since or end + allowed <= now
+
+
+def test_a_tuple_counts_in_every_landmark_window_that_is_told_after_it_came() -> None:
+    # As in a window of 30 seconds that goes on every 10.
+    stream = [([(time, time)], 0) for time in (5, 12, 8, 25)]
+    told, _, late = played(LandmarkWindow(10, 0), stream)
+    values = {window.end: sorted(results(AGGREGATES, window.partials)[2]) for window in told}
+    assert values == {10: [5], 20: [5, 8, 12], 30: [5, 8, 12, 25]}
+    assert late == []
+
+
+def test_landmark_windows_leave_out_what_comes_when_all_time_has_passed() -> None:
+    rules = keeping(LandmarkWindow(10, 0), (agg.count(),), 0)
+    kept, again, late = rules.add(None, [Piece(0, 10, [1])], ALWAYS)
+    assert (kept, again, late) == (None, [], [0])
 
 
 def test_what_nobody_has_to_be_told_of_stays_as_it_is() -> None:

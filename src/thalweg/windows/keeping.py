@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from thalweg.eventtime import ALWAYS, NEVER, Micros
+from thalweg.eventtime import ALWAYS, LAST, NEVER, Micros
 from thalweg.windows.aggregates import Aggregate, Numbered, Partial, combined, merged
 from thalweg.windows.specs import LandmarkWindow, SessionWindow, TimeSpec, TimeWindow
 
@@ -287,16 +287,21 @@ class Landmarks:
         return np.where(times < since, NEVER, start), start + every
 
     def add(self, kept: Kept | None, pieces: Sequence[Piece], now: int) -> Added:
-        """Add to stretches; windows that were told before are told again, if that is allowed."""
+        """Add to stretches; windows that were told before are told again, if that is allowed.
+
+        What comes later than that counts from the first window on that may still be told.
+        """
         told, found = _opened(kept, now)
         late: list[int] = []
         first = told + 1
+        open_end = self._end_after(told - self.allowed)
         for number, piece in enumerate(pieces):
-            if piece.start == NEVER or piece.end + self.allowed <= told:
+            end = max(piece.end, open_end)
+            if piece.start == NEVER or end > LAST:  # behind all dates when all time has passed
                 late.append(number)
                 continue
-            _put(found, piece, self.aggregates)
-            first = min(first, piece.end)
+            _put(found, Piece(end - self.spec.every, end, piece.partials), self.aggregates)
+            first = min(first, end)
         again = list(self._windows(found, first - 1, told)) if first <= told else []
         return Added([told, found] if found else None, again, late)
 
@@ -324,6 +329,11 @@ class Landmarks:
         if len(pieces) > 1:
             ends.append(pieces[1][1] + self.allowed)
         return min(ends, default=ALWAYS)
+
+    def _end_after(self, time: int) -> int:
+        """Give the first end of a window that is after a time."""
+        every, since = self.spec.every, self.spec.since
+        return ((time - since) // every + 1) * every + since
 
     def _windows(self, pieces: Sequence[Any], after: int, until: int) -> Iterator[Told]:
         """Give what was there at each end of a piece after a time, and not after another."""
