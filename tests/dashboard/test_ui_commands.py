@@ -74,13 +74,14 @@ def test_a_run_is_shown_from_its_beginning_and_ended_from_its_page(tmp_path: Pat
         said = run.end()
         assert "stopped early" in said
         assert token not in said
-    with running("ui", str(recorded)) as replay:
-        kinds = [record["kind"] for record in records(replay)]
-        assert kinds[0] == "topology"
-        assert kinds[-1] == "run_finished"
-        assert get(replay, "api/state")["live"] is False
-        replay.process.send_signal(signal.SIGINT)
-        replay.end()
+    for sent in (signal.SIGINT, signal.SIGTERM):
+        with running("ui", str(recorded)) as replay:
+            kinds = [record["kind"] for record in records(replay)]
+            assert kinds[0] == "topology"
+            assert kinds[-1] == "run_finished"
+            assert get(replay, "api/state")["live"] is False
+            replay.process.send_signal(sent)
+            replay.end()
 
 
 def test_a_page_can_stay_after_its_run(tmp_path: Path) -> None:

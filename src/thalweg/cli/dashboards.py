@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import threading
 import time
@@ -107,6 +108,17 @@ class Page:
         return nullcontext()
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM be a Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@_terminable()
 def show_recording(file: Path, host: str, port: int) -> None:
     """Serve the page of a recording until Ctrl-C; what is still being written is followed."""
     from thalweg.dashboard.serving import Dashboard, Where  # noqa: PLC0415 (a web server)
@@ -123,6 +135,7 @@ def show_recording(file: Path, host: str, port: int) -> None:
                 read = read if over else _take(recording, hub, read)
 
 
+@_terminable()
 def show_server(root: Path, host: str, port: int) -> None:
     """Serve the pages of what a server runs until Ctrl-C."""
     from thalweg.dashboard.serving import Dashboard, Where  # noqa: PLC0415 (a web server)

@@ -102,7 +102,10 @@ def _each(listeners: Sequence[Listener]) -> Listener:
 
 @contextmanager
 def stop_on_interrupt(stop: threading.Event, logs: bool = False) -> Iterator[None]:
-    """Let the first Ctrl-C set ``stop``, and the second one interrupt; say so, also in logs."""
+    """Let the first Ctrl-C set ``stop``, and the second one interrupt; say so, also in logs.
+
+    SIGTERM, with which other programs end this one, does the same.
+    """
     record = msgspec.json.encode({"kind": "noticed", "text": _STOPPING}) + b"\n"
     said = record if logs else f"\n{_STOPPING}\n".encode()
 
@@ -113,11 +116,12 @@ def stop_on_interrupt(stop: threading.Event, logs: bool = False) -> Iterator[Non
         # Not through a buffered file: the signal may have come in the middle of a write to it.
         os.write(2, said)
 
-    before = signal.signal(signal.SIGINT, handle)
+    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 class Silence:

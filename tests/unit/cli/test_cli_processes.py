@@ -75,10 +75,13 @@ def but_progress(text: str) -> list[str]:
     return [line for line in text.splitlines() if not re.match(r" *[\d.]+ s  ", line)]
 
 
-def test_ctrl_c_finishes_what_is_under_way_and_reports(start: Start) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_finishes_what_is_under_way_and_reports(
+    start: Start, sent: signal.Signals
+) -> None:
     process = start(ENDLESS)
     assert next_line(process) == "0\n"
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     output, errors, code = finish(process)
     assert code == 0
     assert "stopping: what is under way will be finished" in errors
