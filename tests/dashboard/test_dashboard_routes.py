@@ -98,7 +98,10 @@ def test_scripts_find_storms_paths(dashboard: Dashboard) -> None:
     assert one["componentErrors"][-1]["error"].startswith("right to left")
     assert ask(dashboard, "/api/v1/cluster/summary").json["topologies"] == 1
     assert ask(dashboard, "/api/v1/topology/other-1-0").status == 404
-    assert ask(dashboard, f"/api/v1/topology/{about['encodedId']}/component/none").status == 404
+    one_page = f"/api/v1/topology/{about['encodedId']}"
+    assert ask(dashboard, f"{one_page}/component/none").status == 404
+    for path in (one_page, f"{one_page}/component/count"):
+        assert ask(dashboard, f"{path}?window=7").status == 400
 
 
 def test_storm_is_told_how_the_run_is() -> None:

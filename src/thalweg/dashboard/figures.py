@@ -51,13 +51,19 @@ def figures(hub: Hub, now: Callable[[], float] = time.time) -> dict[str, Handler
 
     def component(request: Request, _body: bytes) -> Any:
         name, of_run = request.path_params["component"], _asked(request, hub, now())
-        try:
-            return component_page(of_run, name, window(request))
-        except UsageError as error:
-            raise Refusal(str(error), 404) from error
+        check_component(of_run, name)
+        return component_page(of_run, name, window(request))
 
     every = (of(_metrics), of(cluster_summary), of(topology_summary), one, component)
     return dict(zip(PATHS, every, strict=True))
+
+
+def check_component(of_run: Seen, name: str) -> None:
+    """Refuse a component that is none."""
+    try:
+        of_run.about(name)
+    except UsageError as error:
+        raise Refusal(str(error), 404) from error
 
 
 def seen(hub: Hub, now: float) -> Seen:

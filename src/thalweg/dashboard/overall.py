@@ -10,9 +10,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from thalweg.dashboard.figures import PATHS, prometheus, seen, window
+from thalweg.dashboard.figures import PATHS, check_component, prometheus, seen, window
 from thalweg.dashboard.topologies import Topologies
-from thalweg.errors import ThalwegError, UsageError, explain
+from thalweg.errors import ThalwegError, explain
 from thalweg.exporting.prometheus import prometheus_text
 from thalweg.exporting.storm_rest import (
     Seen,
@@ -69,11 +69,9 @@ class _Asked:
         return topology_page(self._named(request), window(request))
 
     def component(self, request: Request, _body: bytes) -> Any:
-        of_run = self._named(request)
-        try:
-            return component_page(of_run, request.path_params["component"], window(request))
-        except UsageError as error:
-            raise Refusal(str(error), 404) from error
+        of_run, name = self._named(request), request.path_params["component"]
+        check_component(of_run, name)
+        return component_page(of_run, name, window(request))
 
     def _seen(self) -> dict[str, Seen]:
         """Give what the server knows of each topology that has figures, by name."""
