@@ -6,6 +6,7 @@ import http.client
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
@@ -65,6 +66,15 @@ def test_the_stream_ends_with_the_dashboard() -> None:
         assert answer.readline() == b"retry: 2000\n"
     assert answer.read().endswith(b"event: end\ndata: {}\n\n")
     connection.close()
+
+
+def test_who_asks_for_the_head_of_the_stream_alone_keeps_no_visitor_out() -> None:
+    with canned() as made, ExitStack() as stack:
+        for _ in range(20):  # more than there is room for
+            connection = http.client.HTTPConnection("127.0.0.1", made.access.port)
+            stack.callback(connection.close)
+            connection.request("HEAD", "/api/stream")
+            assert connection.getresponse().status == 200
 
 
 def test_the_topology_comes_with_its_picture(dashboard: Dashboard) -> None:

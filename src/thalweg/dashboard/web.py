@@ -116,6 +116,8 @@ class Pages:
             return answer({"error": str(refusal)}, refusal.status)
         if request.query_params.get("run", self._run) != self._run:  # numbers begin anew here
             return Response(END, media_type=MEDIA_TYPE)
+        if request.method == "HEAD":  # who wants no records does not stay
+            return Response(media_type=MEDIA_TYPE)
         if self._streams >= _MOST_STREAMS:
             return answer({"error": f"visitors: expected {_MOST_STREAMS} at most"}, 503)
         self._streams += 1  # now, for others come before this one is told anything
