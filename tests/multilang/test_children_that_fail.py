@@ -268,3 +268,24 @@ def test_a_child_that_says_sync_behind_some_errors_and_not_others_is_heard(
     seen = through(bolt, range(5), Inline(block_rows=rows))
     assert seen.rows == list(range(5))
     assert not seen.notices
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("-inf"), b"bytes", [1, {"a": float("nan")}]])
+def test_a_value_that_json_would_change_is_refused(bad: object) -> None:
+    builder = tw.TopologyBuilder("odd-values")
+    builder.add_spout("values", Given([1.5, "a", bad, [1]], tries=1))
+    builder.add_bolt("it", odd(99, "nothing"), on_error="skip").shuffle("values")
+    builder.add_bolt("out", collecting(rows := [])).shuffle("it")
+    seen = run(builder.build(), "inline", rows)
+    assert rows == [1.5, "a", [1]]
+    (refused,) = [e for e in seen.events if isinstance(e, TupleRefused)]
+    assert "json cannot hold it" in refused.reason
+
+
+@pytest.mark.parametrize("key", [b"a", float("nan")])
+def test_a_key_that_json_would_change_is_named(key: object) -> None:
+    builder = tw.TopologyBuilder("keyed")
+    builder.add_spout("keys", tw.items([key]), fields={"key": type(key)})
+    builder.add_bolt("count", KeyedShellBolt(python("keyed_count.py"))).fields("keys", "key")
+    with pytest.raises(ThalwegError, match=r"key .* of 'count': expected text, a number"):
+        builder.build().run(on="inline")

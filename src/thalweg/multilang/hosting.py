@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.errors import explain, shorten
-from thalweg.multilang.wire import ProtocolError, Wire
+from thalweg.multilang.wire import JsonWire, ProtocolError, Wire, all_plain, check_values
 
 #: Storm's names for what does not come from a component.
 SYSTEM, TICK, HEARTBEAT = "__system", "__tick", "__heartbeat"
@@ -162,11 +163,15 @@ class Conversation:
     _asides: deque[str] = field(default_factory=lambda: deque(maxlen=_ASIDES))
     _sent: int = 0
 
-    def tuples(self, numbers: Iterable[int], rows: Iterable[Sequence[Any]], of: Sender) -> bytes:
+    def tuples(self, numbers: Iterable[int], rows: Sequence[Sequence[Any]], of: Sender) -> bytes:
         """Give tuples: their bytes, for the child."""
         given, made = self.given, []
+        # At once for all rows: it costs little where they hold nothing of the kind.
+        odd = isinstance(self.wire, JsonWire) and not all_plain(chain.from_iterable(rows))
         for number, values in zip(numbers, rows, strict=True):
             try:
+                if odd:
+                    check_values(values)
                 id_, data = self._message(values, of)
             except (TypeError, ValueError, OverflowError, RecursionError) as error:
                 self.refused.append((number, error))

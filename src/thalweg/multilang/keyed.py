@@ -13,12 +13,15 @@ from typing import Any
 
 from thalweg.blocks import Block
 from thalweg.components import Kind, TaskContext
-from thalweg.errors import explain, shorten
+from thalweg.errors import ThalwegError, explain, shorten
 from thalweg.keys import key_values
 from thalweg.multilang.bolts import ShellBolt, StillSendingError
 from thalweg.multilang.child import ChildError
 from thalweg.multilang.hosting import RESTORE, SNAPSHOT, Changed, Ended, Said
 from thalweg.multilang.wire import ProtocolError
+
+#: Types of keys that come back from a child as they went there.
+_KEPT = (str, int, float, bool, type(None))
 
 
 class KeyedShellBolt(ShellBolt):
@@ -49,6 +52,7 @@ class KeyedShellBolt(ShellBolt):
         """Give the child the values of the keys, then the tuples, and take what has changed."""
         keys = key_values([block.batch.column(name) for name in self.key])
         fresh = dict.fromkeys(keys)
+        self._check_keys(fresh)
 
         def give(data: bytes) -> None:
             self._once(data)
@@ -102,6 +106,16 @@ class KeyedShellBolt(ShellBolt):
         self.begin_again()
         for number in failed:
             self.fail(number)
+
+    def _check_keys(self, keys: Iterable[Any]) -> None:
+        """Refuse keys that do not come back from a child as they are."""
+        kept = (*_KEPT, bytes) if self.shell.serializer == "msgpack" else _KEPT
+        for key in keys:
+            for part in key if isinstance(key, tuple) else (key,):
+                if not isinstance(part, kept) or part != part:  # noqa: PLR0124 (NaN)
+                    subject = f"key {shorten(part, 60)} of {self.context.component!r}"
+                    expected = f"text, a number or what else {self.shell.serializer} gives back"
+                    raise ThalwegError(explain(subject, "", expected, type(part).__name__))
 
     def _restore(self, keys: Iterable[Any]) -> bytes:
         return self._talk.aside(RESTORE, [self._entries(keys)])

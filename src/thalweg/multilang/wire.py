@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Any, Literal, Protocol
 
 import msgpack  # type: ignore[import-untyped]  # it brings no types
@@ -145,6 +146,32 @@ class MsgpackWire:
         self._begun = 0 if len(found) > before else self._begun + len(data)
         if self._begun > self._most:
             raise _too_long(self._most)
+
+
+#: Types of which each value is the same in JSON.
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
+def all_plain(values: Iterable[Any]) -> bool:
+    """Say whether all values are surely the same in JSON."""
+    return _PLAIN.issuperset(map(type, values))
+
+
+def check_values(values: Iterable[Any]) -> None:
+    """Refuse what JSON would hold as something else: NaN, infinity, bytes."""
+    for value in values:
+        if isinstance(value, float):
+            if not isfinite(value):
+                msg = f"{value} is no number of JSON"
+                raise ValueError(msg)
+        elif isinstance(value, bytes | bytearray | memoryview):
+            msg = f"bytes {shorten(value, 40)}; msgpack can"
+            raise TypeError(msg)
+        elif isinstance(value, list | tuple | set | frozenset):
+            check_values(value)
+        elif isinstance(value, dict):
+            check_values(value.keys())
+            check_values(value.values())
 
 
 def make_wire(name: str, most: int = MOST_BYTES) -> Wire:
