@@ -309,6 +309,31 @@ def test_nan_is_left_out_of_extremes_unless_it_is_alone(
         assert repr(made) == repr(expected)
 
 
+INF = float("inf")
+#: Numbers, and their mean and variance.
+GREAT: list[tuple[list[float], float, float]] = [
+    ([INF, 1.0], INF, NAN),
+    ([1.0, -INF, 5.0], -INF, NAN),
+    ([INF, INF], INF, NAN),
+    ([INF, 1.0, -INF], NAN, NAN),
+    ([1.0, NAN, INF], NAN, NAN),
+    ([1e308, -1e308, 1e308], 1e308 / 3, INF),
+    ([1e308, 1e308], 1e308, 0.0),
+]
+
+
+@pytest.mark.parametrize(("values", "mean", "variance"), GREAT, ids=str)
+def test_means_of_infinity_and_great_numbers_do_not_depend_on_the_parts(
+    values: list[float], mean: float, variance: float
+) -> None:
+    column = pa.array(values)
+    for cuts in ([0], list(range(len(values)))):
+        parts = agg.mean("x").partials(column, np.array(cuts), len(values))
+        made = combined([agg.mean("x")], [[part] for part in parts])
+        assert results([agg.mean("x")], made)[0] == pytest.approx(mean, nan_ok=True)
+        assert results([agg.variance("x")], made)[0] == pytest.approx(variance, nan_ok=True)
+
+
 @pytest.mark.parametrize("type_", [pa.int8(), pa.int32(), pa.uint16()])
 def test_sums_of_small_numbers_have_room(type_: pa.DataType) -> None:
     aggregate = agg.sum("x")

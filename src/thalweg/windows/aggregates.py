@@ -198,8 +198,12 @@ class Moments(_OfNumbers):
         """Give number, mean, and sum of squared deviations."""
         numbers = values.astype(np.float64)
         counts = np.diff(starts, append=len(numbers))
-        means = np.add.reduceat(numbers, starts) / counts
-        squares = np.add.reduceat((numbers - np.repeat(means, counts)) ** 2, starts)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity is a number here
+            means = np.add.reduceat(numbers, starts) / counts
+            if not np.isfinite(means).all():  # sums may have no room where means have
+                shares = np.add.reduceat(numbers / np.repeat(counts, counts), starts)
+                means = np.where(np.isfinite(means), means, shares)
+            squares = np.add.reduceat((numbers - np.repeat(means, counts)) ** 2, starts)
         return [
             list(t) for t in zip(counts.tolist(), means.tolist(), squares.tolist(), strict=True)
         ]
@@ -212,7 +216,10 @@ class Moments(_OfNumbers):
         """Put two of them together."""
         (n, mean, squares), (m, second, more) = one, other
         apart, count = second - mean, n + m
-        return [count, mean + apart * m / count, squares + more + apart * apart * n * m / count]
+        whole = squares + more + apart * apart * n * m / count
+        if math.isfinite(apart * m):
+            return [count, mean + apart * m / count, whole]
+        return [count, mean * (n / count) + second * (m / count), whole]
 
     def result(self, partial: Any) -> float | None:
         """Give the mean, or the variance of a sample; None of fewer values than it needs."""
