@@ -54,6 +54,13 @@ def test_a_table_may_be_given_in_many_ways(table: Any) -> None:
     assert rows(stream) == [("pen", 1, 2), ("cup", 2, 7)]
 
 
+@pytest.mark.parametrize("nothing", [None, float("nan")])
+def test_keys_of_a_table_that_equal_nothing_are_no_whole_numbers(nothing: float | None) -> None:
+    table = pa.table({"k": [0.0, nothing, 1.0], "v": [1, 2, 3]})
+    stream = sales([0, 1, None], {"k": int}).join(table, on="k", how="left")
+    assert rows(stream) == [(0, 1), (1, 3), (None, None)]
+
+
 def test_an_arrow_table_may_be_empty() -> None:
     empty = pa.table({"item": pa.array([], pa.string()), "price": pa.array([], pa.int64())})
     assert rows(sales().join(empty, on="item")) == []

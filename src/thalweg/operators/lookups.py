@@ -65,6 +65,8 @@ _FORMS = (
 
 def normal(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Bring keys into one form; NaN becomes null, and -0.0 is 0.0."""
+    if pa.types.is_floating(column.type) and not pa.types.is_floating(wanted):
+        column = pc.if_else(pc.is_nan(column), None, column)
     if column.type != wanted:
         column = cast(column, wanted)
     if not pa.types.is_floating(wanted):
