@@ -240,6 +240,13 @@ def test_a_keyed_bolt_of_yours_can_hear_the_time() -> None:
     assert heard == [3_000_000, 12_000_000, 31_000_000]
 
 
+def odd(stream: Stream) -> Any:
+    """Give windows of values that have no order."""
+    fields = {"at": int, "any": tw.anything, "struct": pa.struct({"a": pa.int64()})}
+    more = stream.flow.source("odd", tw.items([]), fields=fields, time="at")
+    return more.window(tw.tumbling(1))
+
+
 @pytest.mark.parametrize(
     ("wrong", "tells"),
     [
@@ -258,6 +265,14 @@ def test_a_keyed_bolt_of_yours_can_hear_the_time() -> None:
         (lambda s: s.window(tw.rows(2)).aggregate(n=tw.agg.count(), early=1), "no early results"),
         (lambda s: s.window(tw.tumbling(1)).aggregate(q=tw.agg.quantiles("user")), "numbers"),
         (lambda s: tw.agg.quantiles("at", [0.5, 2.0]), "shares of 0 to 1"),
+        *(
+            (lambda s, f=field, a=aggregate: odd(s).aggregate(x=a(f)), tells)
+            for aggregate in (tw.agg.min, tw.agg.max, tw.agg.top)
+            for field, tells in (
+                ("any", "an order for 'x', got values of any"),
+                ("struct", "got struct"),
+            )
+        ),
         (lambda s: tw.agg.quantiles("at", []), "shares of 0 to 1"),
         (lambda s: tw.agg.top("at", 0), "k >= 1"),
         (lambda s: tw.agg.top("at", 1.5), "whole number k >= 1, got 1.5"),
@@ -283,6 +298,18 @@ def test_a_keyed_bolt_of_yours_can_hear_the_time() -> None:
 def test_mistakes_are_explained(wrong: Any, tells: str) -> None:
     with pytest.raises((TopologyError, UsageError, tw.SchemaError), match=tells):
         wrong(clicks(1))
+
+
+@pytest.mark.parametrize("block_rows", [1, 10])
+def test_values_of_any_kind_are_collected(block_rows: int) -> None:
+    flow = tw.Flow("any")
+    rows = [(1, 1), (2, "x"), (3, None), (4, b"y"), (5, [1.5])]
+    stream = flow.source("s", tw.items(rows), fields={"at": int, "x": tw.anything}, time="at")
+    made = stream.window(tw.tumbling(10)).aggregate(x=tw.agg.values("x"))
+    found: list[Any] = []
+    made.sink("out", tw.call(lambda t: found.append(t.x)))
+    flow.run(on=tw.Inline(block_rows=block_rows))
+    assert found == [[1, "x", b"y", [1.5]]]
 
 
 def test_windows_may_begin_before_1970() -> None:

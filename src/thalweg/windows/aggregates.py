@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from thalweg.anyvalues import is_anything
 from thalweg.blocks import Rows
 from thalweg.errors import SchemaError, TopologyError, explain
 from thalweg.keys import NAN
@@ -35,6 +36,8 @@ class Aggregate:
     of_numbers: ClassVar[bool] = False
     #: Whether values are told apart as keys are, which lists and structs are not.
     of_keys: ClassVar[bool] = False
+    #: Whether values are put in order, which structs and values of any kind do not have.
+    by_order: ClassVar[bool] = False
 
     #: The field that it looks at; None for whole tuples.
     field: str | None = None
@@ -165,6 +168,8 @@ class Sum(_OfNumbers):
 class Extreme(_OfNumbers):
     """The smallest or greatest value of a field; NaN only where there is nothing else."""
 
+    by_order: ClassVar[bool] = True
+
     greatest: bool = False
 
     def quick(self, values: Any, starts: Rows) -> list[Partial]:
@@ -258,8 +263,8 @@ class Collect(Aggregate):
         return list(partial or ())
 
     def type(self, field: pa.DataType | None) -> pa.DataType | None:
-        """Give lists of the field's type."""
-        return None if field is None else pa.list_(field)
+        """Give lists of the field's type; one of values of any kind is such a value itself."""
+        return field if field is None or is_anything(field) else pa.list_(field)
 
 
 @dataclass(frozen=True)
@@ -267,6 +272,7 @@ class Top(Aggregate):
     """The most frequent values of a field, exactly; ties in the order of the values, NaN last."""
 
     of_keys: ClassVar[bool] = True
+    by_order: ClassVar[bool] = True
 
     k: int = 10
 
@@ -398,6 +404,10 @@ def check_field(aggregate: Aggregate, type_: pa.DataType | None, into: str) -> N
         expected = f"a field of numbers for {into!r}"
         hint = "turn it into whole or floating numbers before" if decimal else ""
         raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, str(type_), hint))
+    if aggregate.by_order and (is_anything(type_) or pa.types.is_struct(type_)):
+        expected = f"a field of values that have an order for {into!r}"
+        got = "values of any kind" if is_anything(type_) else str(type_)
+        raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, got))
     if aggregate.of_keys and pa.types.is_nested(type_):
         expected = f"a field of single values for {into!r}"
         raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, str(type_)))
