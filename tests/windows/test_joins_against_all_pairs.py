@@ -78,7 +78,7 @@ def order(row: Any) -> Any:
 
 
 HOW, KIND = st.sampled_from(["inner", "left"]), pytest.mark.parametrize("kind", ["within", "asof"])
-WITHIN, ROWS = st.integers(1, 25), st.integers(1, 8)
+WITHIN, ROWS = st.integers(0, 25), st.integers(1, 8)
 
 
 @KIND
