@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.clock import seconds
+from thalweg.columns import cell_shown
 from thalweg.errors import SchemaError, TopologyError, UsageError, explain
 
 Micros = npt.NDArray[np.int64]
@@ -59,13 +60,13 @@ class EventTime:
         found = read(column, self.unit)
         return Times(np.where(found.known, found.micros + self.shift, 0), found.known)
 
-    def refusal(self, value: pa.Scalar, of: str) -> SchemaError:
+    def refusal(self, column: pa.Array, row: int, of: str) -> SchemaError:
         """Say why a value is no time, or not one that is wanted."""
-        known = value.value if pa.types.is_temporal(value.type) else value.as_py()
-        got = "none" if known is None else str(known)
+        value = cell_shown(column, row)
+        got = "none" if value is None else str(value)
         hint = f"the numbers are of another unit, see event_time({self.field!r}, unit=...)"
         expected = f"a time in field {self.field!r}, {of}"
-        is_number = known is not None and isfinite(known)
+        is_number = isinstance(value, int | float) and isfinite(value)
         return SchemaError(explain("tuple", "", expected, got, hint if is_number else ""))
 
 

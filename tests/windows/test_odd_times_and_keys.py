@@ -171,7 +171,7 @@ def test_a_moment_that_no_date_names_is_refused_where_it_is_read(
     with pytest.raises(tw.ComponentError) as raised:
         after(where, tmp_path)
     assert (raised.value.component, raised.value.tuple_text) == ("there", f"at={FAR!r}")
-    assert "of the years 1 to 9999" in str(raised.value)
+    assert f"of the years 1 to 9999, got {FAR}\n" in str(raised.value)
     letters = tmp_path / "letters.jsonl"
     assert after(where, tmp_path, on_error="skip") == []
     assert after(where, tmp_path, on_error=tw.dead_letter(letters)) == []

@@ -83,7 +83,7 @@ def timed_rows(
         return batch, rows, times
     for row in np.flatnonzero(~good).tolist():
         of = _OF_WINDOWS if known[row] else _OF_TIMES
-        context.refuse(row, time.refusal(column[row], of))
+        context.refuse(row, time.refusal(column, row, of))
     rows = np.flatnonzero(good)
     return batch.take(pa.array(rows)), rows, times[rows]
 
