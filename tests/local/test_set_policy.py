@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 
 import thalweg as tw
+from thalweg.control.loop import Plan
 from thalweg.control.scaling.policies import NAMES
 from thalweg.control.scaling.settings import Scaling
-from thalweg.control.scaling.values import Node, Sample, Stream
+from thalweg.control.scaling.values import Decision, Node, Sample, Stream, Timing, View
 from thalweg.events import Decided, Event, Noticed
 from thalweg.runtimes.deciding import Around, Deciding, Watching
 from thalweg.runtimes.local.runtime import Local
@@ -137,6 +139,26 @@ def deciding(how: Scaling, window: float = 0.0) -> tuple[Deciding, list[Event]]:
     return Deciding(how, nodes, runtime, Around(), told.append), told
 
 
+class Moving(Still):
+    """A runtime that is busy from the first change on."""
+
+    def realise(self, plan: Plan) -> Plan:
+        self.busy = True
+        return plan
+
+
+@dataclass(frozen=True)
+class Wants:
+    """A policy that always wants the same degree."""
+
+    name: str
+    degree: int
+    timing: ClassVar[Timing] = Timing(delta=10.0, period=10.0, grace=10.0)
+
+    def decide(self, view: View) -> tuple[Decision, ...]:
+        return (Decision("slow", self.degree, view.degrees["slow"], "it says so"),)
+
+
 def samples(at: float) -> list[Sample]:
     given = Sample("numbers", at, 1, received=100, processed=100)
     return [given, Sample("slow", at, 2, 100, 100, latency_mean=0.01, latency_max=0.01)]
@@ -162,6 +184,23 @@ def test_policies_that_are_asked_beside_change_places_with_the_one_that_leads() 
     last = [event for event in told if isinstance(event, Decided)][-3:]
     assert [event.policy for event in last] == ["ds2", "static", "autoscale"]
     assert [event.carried_out for event in last] == [True, False, False]
+
+
+def test_all_policies_are_asked_at_the_look_at_which_the_leading_one_acts() -> None:
+    told: list[Event] = []
+    how = Scaling(Wants("first", 4), beside=(Wants("second", 1), Wants("third", 2)))
+    nodes = [Node("numbers"), Node("slow", (Stream("numbers", "default"),), most=8)]
+    made = Deciding(how, nodes, Moving(), Around(), told.append)
+    assert made.decide(10.0, samples(10.0)).changes
+    asked = [event for event in told if isinstance(event, Decided)]
+    assert {event.policy: event.degrees["slow"] for event in asked} == {
+        "first": (2, 4),
+        "second": (2, 1),
+        "third": (2, 2),
+    }
+    assert [event.carried_out for event in asked] == [True, False, False]
+    made.decide(20.0, samples(20.0))  # what was begun is under way: nobody is asked
+    assert len(told) == len(asked)
 
 
 def test_the_policy_that_leads_already_is_left_alone() -> None:

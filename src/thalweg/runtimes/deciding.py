@@ -133,20 +133,24 @@ class Deciding:
 
         Gives what is being done.
         """
-        done, wishes = Plan(), list[Recorded]()
+        leads = not self._how.dry_run
+        asked = range(int(leads), len(self._policies))
+        # They come first, for what the leading one begins would keep them waiting.
+        plans, done = {number: self._wish(number, now, samples) for number in asked}, Plan()
+        if leads:
+            done = plans[0] = self._loops[0].turn(now, samples, self._runtime)
+            self._note(now, done)
+        wishes = [each for number in asked for each in self._wishes(now, number, plans[number])]
         for number, policy in enumerate(self._policies):
-            obeyed = number == 0 and not self._how.dry_run
-            watching = Watching(self._runtime)
-            plan = self._loops[number].turn(now, samples, self._runtime if obeyed else watching)
-            if obeyed:
-                done = plan
-                self._note(now, plan)
-            else:
-                plan = watching.plan if watching.plan.made else plan
-                wishes += self._wishes(now, number, plan)
-            self._tell(now, policy.name, plan, obeyed)
+            self._tell(now, policy.name, plans[number], number not in asked)
         self._keep(now, samples, done, wishes)
         return done
+
+    def _wish(self, number: int, now: float, samples: Sequence[Sample]) -> Plan:
+        """Ask a policy of which nothing is done."""
+        watching = Watching(self._runtime)
+        plan = self._loops[number].turn(now, samples, watching)
+        return watching.plan if watching.plan.made else plan
 
     def given_up(self, now: float, why: str) -> None:
         """Take back what was begun: it cannot be done after all, so nothing has changed."""
