@@ -66,6 +66,16 @@ def test_it_waits_to_be_asked_where_there_is_no_time() -> None:
     assert learner.after(seen(5000.0), EVEN) is not None
 
 
+def test_who_asks_where_there_is_one_place_hears_so_though_nothing_is_counted() -> None:
+    learner = Learner(Locality(every=None))
+    at_one = {name: table.resized(1) for name, table in EVEN.items()}
+    assert learner.after(Seen(1.0, 1.0, {}), at_one) is None
+    assert learner.last is None
+    learner.ask()
+    assert learner.after(Seen(2.0, 1.0, {}), at_one) is None
+    assert learner.last == NoChange("all keys are at one place already")
+
+
 def test_nothing_is_decided_while_keys_are_on_their_way() -> None:
     learner = Learner(Locality(every=2))
     assert followed(learner, [seen(float(n), moving=True) for n in range(9)]) == [None] * 9

@@ -105,7 +105,9 @@ class Learner:
     def after(self, seen: Seen, tables: Tables) -> Rerouting | None:
         """Take note of a batch; give new tables, or None to go on as before."""
         self._note(seen)
-        if seen.moving or not seen.pairs:
+        # At one place nothing is counted, and who asks hears of that.
+        alone = self._asked and (not tables or number_of_places(tables) < 2)
+        if seen.moving or not (seen.pairs or alone):
             return None
         assert self._begun is not None  # noqa: S101 (noted above)
         if self._asked or seen.clock - self._begun >= self._settings.period:
