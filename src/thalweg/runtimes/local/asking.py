@@ -13,7 +13,7 @@ from thalweg.runtimes.local.overflow import WaitingRows
 from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.local.shedding import Shedder
 from thalweg.runtimes.outputs import Emission
-from thalweg.runtimes.spout_tasks import AnySpoutTask
+from thalweg.runtimes.spout_tasks import AnySpoutTask, SpoutTask
 
 # Bytes of a block beyond which it gains nothing by being larger: it would only leave the caches.
 _LARGE = 1 << 20
@@ -23,6 +23,9 @@ _AWAY = 8 << 20
 _PYTHON_TUPLE = 160
 # Rows that a source is always asked for, however many tuples become of each.
 _LEAST = 64
+# Shares of the time-out of tuples with an id: one block takes no more, as its tuples end together;
+# and what waits takes no more, unless somebody has said how many may be open.
+_BLOCK, _WAITING = 0.1, 0.5
 #: Called with tuples that were dropped: their spout and their ids.
 Refused = Callable[[AnySpoutTask, list[Any]], None]
 
@@ -47,6 +50,12 @@ class Asking:
         self._closed = False
         #: How many tuples with an id a source may have open beside those that it has.
         self.pending: Callable[[AnySpoutTask], int] = lambda _task: sys.maxsize
+        #: Whether tuples with an id have to end in time, and the sources of such tuples: those
+        #: that have given none so far may have some.
+        self._follows = settings.acking and settings.ack_timeout < inf
+        self._followed: set[AnySpoutTask] = set()
+        if self._follows:
+            self._followed.update(task for task in spouts if isinstance(task, SpoutTask))
         #: While it is set nobody is asked; what waits already may be taken.
         self.paused = False
         self._queues = built.overflows
@@ -62,11 +71,17 @@ class Asking:
 
     def limit(self, task: AnySpoutTask) -> int:
         """Give the number of rows that a source is asked for."""
-        return max(1, min(self._limits[task], self._within(), self.room(task)))
+        return max(1, min(self._limits[task], self._within(task), self.room(task)))
 
     def room(self, task: AnySpoutTask) -> int:
         """Give the number of tuples that a source may have open beside those that it has."""
-        return sys.maxsize if self._closed else self.pending(task)
+        if self._closed:
+            return sys.maxsize
+        room = self.pending(task)
+        if task in self._followed and task.component.options.max_pending is None:
+            left = _WAITING * self._settings.ack_timeout - self._built.seconds_waiting
+            room = self._built.rows_in_turn(left) if left > 0 else 0
+        return room
 
     def has(self, task: AnySpoutTask) -> bool:
         """Say whether it makes sense to :meth:`take` something of a source."""
@@ -118,10 +133,14 @@ class Asking:
 
     def _ask(self, task: AnySpoutTask) -> list[Emission]:
         """Ask a source; it is asked for more at once as long as it has that much."""
-        limit, settings = self.limit(task), self._settings
+        settings = self._settings
+        # What cannot be slowed waits here, however much that is.
+        limit = self._limits[task] if task in self._queues else self.limit(task)
         begin = time.perf_counter()
         emissions = task.pull(limit)
         self._counters[task].busy += time.perf_counter() - begin
+        if emissions:
+            self._note(task, any(emission.ids for emission in emissions))
         self.full = sum(emission.batch.num_rows for emission in emissions) >= limit
         if not self.full:
             self._limits[task] = settings.block_rows
@@ -130,13 +149,24 @@ class Asking:
         self.largest = self.full and self._limits[task] <= limit
         return emissions
 
-    def _within(self) -> int:
-        """Give the rows that all can do soon, where somebody decides by what was done.
+    def _note(self, task: AnySpoutTask, ids: bool) -> None:
+        """Take note of whether what a source gave has ids."""
+        if ids and self._follows:
+            self._followed.add(task)
+        else:
+            self._followed.discard(task)
 
-        A block that a task is working on is not shared with others.
+    def _within(self, task: AnySpoutTask) -> int:
+        """Give the rows that all can do soon, where somebody decides by what was done, or waits.
+
+        A block that a task is working on is not shared with others, and its tuples end together.
         """
-        longest = self._settings.longest
-        return sys.maxsize if longest == inf else self._built.rows_within(longest)
+        longest, most = self._settings.longest, sys.maxsize
+        if longest < inf:
+            most = self._built.rows_within(longest)
+        if task in self._followed:
+            most = min(most, self._built.rows_in_turn(_BLOCK * self._settings.ack_timeout))
+        return most
 
     def _large(self, task: AnySpoutTask) -> int:
         """Give the bytes of a source's blocks beyond which they gain nothing by being larger."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from types import MappingProxyType
 
 from thalweg.anchored import AnchoredBolt
@@ -40,6 +41,8 @@ from thalweg.topology import Component, Topology
 
 #: No event time is known.
 NO_TIMES: Mapping[str, int] = MappingProxyType({})
+#: Rows to begin with, where nobody knows how long one takes.
+_UNKNOWN = 8
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,35 @@ class Built:
         seen = ((self.meter.read(index), count) for index, count in tasks.items())
         found = [count * seconds / (m.cost * m.flow) for m, count in seen if m.cost * m.flow]
         return max(1, int(min([*found, sys.maxsize])))
+
+    def rows_in_turn(self, seconds: float) -> int:
+        """Say how many rows of a source pass the bolts that take single tuples in such a time.
+
+        Few, while nobody knows how long one of these takes.
+        """
+        entered, took = sum(self.counters[name][0].emitted for name in self.spouts), 0.0
+        for operator in self._by_tuple:
+            cost = self.meter.read(operator.index).cost
+            if not cost and (operator.waiting or not entered):
+                return _UNKNOWN
+            took += cost / operator.beside * operator.arrived / (entered or 1)
+        return max(1, int(seconds / took)) if took else sys.maxsize
+
+    @property
+    def seconds_waiting(self) -> float:
+        """How long these bolts take for what waits for them; infinite if nobody knows."""
+        found = 0.0
+        for operator in self._by_tuple:
+            if waiting := operator.waiting:
+                cost = self.meter.read(operator.index).cost
+                found += waiting * cost / operator.beside if cost else inf
+        return found
+
+    @property
+    def _by_tuple(self) -> Iterator[Operator]:
+        for operator in self.operators:
+            if getattr(operator.component.body, "by_tuple", False):
+                yield operator
 
     def metrics(self, choices: Mapping[str, int]) -> tuple[ComponentMetrics, ...]:
         """Give the counts of all components, and how often workers chose each of them."""

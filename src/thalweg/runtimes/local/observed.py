@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from thalweg.routing.load_aware import OsgSettings
 from thalweg.runtimes.local.isolation import AnyTask
-from thalweg.runtimes.local.links import Streams, Wiring
+from thalweg.runtimes.local.links import Link, Streams, Wiring
 from thalweg.runtimes.local.planning import Facts
 from thalweg.runtimes.local.ring import AnyReorderBuffer, Waited
 from thalweg.runtimes.local.units import Item
@@ -22,6 +22,7 @@ class Observed:
     component: Component
     tasks: list[AnyTask]
     streams: Streams
+    inputs: list[Link]
     worklist: Worklist[Item]
     degree: int
     workers: int
@@ -49,6 +50,21 @@ class Observed:
     def output(self) -> int:
         """Rows that wait at its readers."""
         return sum(link.waiting for links in self.streams.values() for link in links)
+
+    @property
+    def waiting(self) -> int:
+        """Rows that have come and were not done."""
+        return sum(link.waiting for link in self.inputs)
+
+    @property
+    def arrived(self) -> int:
+        """Rows that have come so far."""
+        return sum(link.arrived for link in self.inputs)
+
+    @property
+    def beside(self) -> int:
+        """Tasks that work beside each other: those of Python that do not wait share its lock."""
+        return self.degree if self.waits or not self.python else 1
 
     @property
     def waited(self) -> Waited:
