@@ -73,15 +73,16 @@ class _Columns:
         return self._list("offset")
 
     @cached_property
-    def timestamp(self) -> list[int]:
-        """Milliseconds; Spark has microseconds."""
-        found: list[int] = self.millis.to_pylist()
+    def timestamp(self) -> list[int | None]:
+        """Milliseconds, None for no time."""
+        found: list[int | None] = self.millis.to_pylist()
         return found
 
     @property
     def millis(self) -> pa.Array:
-        micros = self.rows.column("timestamp").cast(pa.int64())
-        return pc.divide(micros, _PER_MS)
+        """Milliseconds; Spark has microseconds, and a millisecond before 1970 for no time."""
+        millis = pc.divide(self.rows.column("timestamp").cast(pa.int64()), _PER_MS)
+        return pc.if_else(pc.equal(millis, -1), None, millis)
 
     @cached_property
     def headers(self) -> list[list[tuple[str, bytes | None]]]:
@@ -113,7 +114,8 @@ class _Message:
         return self._columns.offset[self._at]
 
     def timestamp(self) -> tuple[int, int]:
-        return 0, self._columns.timestamp[self._at]
+        millis = self._columns.timestamp[self._at]
+        return (0, -1) if millis is None else (1, millis)
 
     def headers(self) -> list[tuple[str, bytes | None]]:
         return self._columns.headers[self._at]

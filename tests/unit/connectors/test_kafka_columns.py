@@ -31,7 +31,8 @@ class Message:
         return lambda: self._row[name]
 
     def timestamp(self) -> tuple[int, int]:
-        return 1, self._row["timestamp"]
+        millis = self._row["timestamp"]
+        return int(millis != -1), millis
 
 
 VALUES = st.one_of(
@@ -46,7 +47,7 @@ ROWS = st.fixed_dictionaries(
         "key": st.sampled_from([None, b"", b"k", "ü".encode(), b"\xff"]),
         "topic": st.sampled_from(["a", "b/c"]),
         "partition": st.integers(0, 9),
-        "timestamp": st.sampled_from([0, _MS]),
+        "timestamp": st.sampled_from([-1, 0, _MS]),  # -1 stands for none
         "headers": st.lists(st.tuples(st.sampled_from(["h", "i"]), st.sampled_from([None, b"x"]))),
     }
 )
