@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from children import RUNTIMES, Given, collecting, python, run, through
+from children import RUNTIMES, Given, Seen, collecting, python, run, through
 
 import thalweg as tw
 from thalweg.errors import ComponentError, ThalwegError
@@ -14,6 +15,7 @@ from thalweg.events import TupleRefused
 from thalweg.multilang import KeyedShellBolt, ShellBolt, child
 from thalweg.multilang.child import Child, ChildError
 from thalweg.runtimes.inline import Inline
+from thalweg.topology import Topology
 
 WAYS = ("die", "kill", "garbage", "half", "unknown-id", "twice", "no-command", "deep")
 
@@ -88,23 +90,92 @@ def test_a_child_that_always_fails_ends_the_run_and_says_why(how: str, tells: st
 
 @pytest.mark.parametrize("on", RUNTIMES)
 @pytest.mark.parametrize("keyed", [False, True])
-def test_a_child_that_lets_a_tuple_fail_and_ends_is_replaced_as_often_as_there_are_such(
+def test_a_child_that_ends_at_some_tuples_is_replaced_as_often_as_others_come_between(
     keyed: bool, on: str
 ) -> None:
+    words = ["a", "bad", "a", "bad", "a", "bad", "b", "bad"]
     rows: list[tuple[str, int]] = []
-    words = ["a", "bad", "a", "bad", "bad", "a", "bad", "b", "bad"]
-    builder = tw.TopologyBuilder("bad-words")
-    builder.add_spout("words", tw.items(words), fields={"word": str})
-    kind = KeyedShellBolt if keyed else ShellBolt
-    bolt = kind(python("ends_at_bad.py"), ["word", "n"], restarts=1)
-    reads = builder.add_bolt("count", bolt)
-    reads.fields("words", "word") if keyed else reads.shuffle("words")
-    builder.add_bolt("out", collecting(rows)).shuffle("count")
-    seen = run(builder.build(), on, rows)
+    seen = run(counting(tw.items(words), rows, keyed, restarts=1), on, rows)
     assert [word for word, _ in rows] == ["a", "a", "a", "b"]
     assert not keyed or rows == [("a", 1), ("a", 2), ("a", 3), ("b", 1)]
     assert len(seen.notices) == words.count("bad")
     assert all("started anew (1 of 1)" in text for text in seen.notices)
+
+
+def counting(source: Any, rows: list[Any], keyed: bool = False, **settings: Any) -> Topology:
+    """Count words in a child that lets the word "bad" fail, and ends with an error."""
+    builder = tw.TopologyBuilder("bad-words")
+    fields = {} if isinstance(source, tw.Spout) else {"fields": {"value": str}}
+    builder.add_spout("words", source, **fields)
+    kind = KeyedShellBolt if keyed else ShellBolt
+    reads = builder.add_bolt("count", kind(python("ends_at_bad.py"), ["word", "n"], **settings))
+    reads.fields("words", "value") if keyed else reads.shuffle("words")
+    builder.add_bolt("out", collecting(rows)).shuffle("count")
+    return builder.build()
+
+
+@pytest.mark.parametrize("on", [Inline(block_rows=1), "inline", "local"])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_child_that_ends_at_each_tuple_ends_the_run(keyed: bool, on: Any) -> None:
+    rows: list[tuple[str, int]] = []
+    words = ["a", "bad", "b", *["bad"] * 9, "c"]
+    with pytest.raises(ChildError, match="its child has failed, 4 times in a row"):
+        run(counting(tw.items(words), rows, keyed), on, rows)
+    assert [word for word, _ in rows] in ([], ["a", "b"])
+
+
+class Stopping(Given):
+    """Ends the run with its last value."""
+
+    def __init__(self, values: list[str], stop: threading.Event) -> None:
+        super().__init__(values, tries=1)
+        self.stop = stop
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Stopping:
+        return self
+
+    def next_tuple(self) -> None:
+        super().next_tuple()
+        if self.next == len(self.values):
+            self.stop.set()
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+@pytest.mark.parametrize("most", [3, 1000])
+def test_a_child_that_goes_on_failing_is_ended_with_the_run_and_what_is_left_is_told(
+    on: str, most: int
+) -> None:
+    stop, seen = threading.Event(), Seen()
+    source = Stopping(["a", "bad"] * 10, stop)
+    made = counting(source, seen.rows, linger=1e-6, max_pending=most)
+    made.run(on=on, stop=stop, listen=seen.events.append)
+    assert seen.rows == [("a", 1), ("a", 1)]
+    assert sorted(source.ended) == [(n, "fail" if n % 2 or n > 2 else "ack") for n in range(20)]
+    _, notice = seen.notices
+    assert "s after the run was to end its child still fails" in notice
+    assert "has ended with status 1; it is ended with 16 tuples that it has not" in notice
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_what_comes_to_a_bolt_whose_child_was_ended_is_told_too(on: str) -> None:
+    stop, seen = threading.Event(), Seen()
+    builder = tw.TopologyBuilder("bad-words")
+    for name in ("one", "two"):
+        builder.add_spout(name, Stopping(["a", "bad"] * 5, stop))
+    bolt = ShellBolt(python("ends_at_bad.py"), ["word", "n"], linger=1e-6)
+    builder.add_bolt("count", bolt).shuffle("one").shuffle("two")
+    builder.add_bolt("out", collecting(seen.rows)).shuffle("count")
+    builder.build().run(on=on, stop=stop, listen=seen.events.append)
+    _, notice = seen.notices
+    assert "ended with 16 tuples" in notice
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_a_keyed_child_that_goes_on_failing_ends_the_run_with_an_error(on: str) -> None:
+    stop = threading.Event()
+    made = counting(Stopping(["a", "bad"] * 10, stop), [], keyed=True, linger=1e-6)
+    with pytest.raises(ChildError, match="s after the run was to end its child still fails"):
+        made.run(on=on, stop=stop)
 
 
 @pytest.mark.parametrize("on", RUNTIMES)

@@ -16,7 +16,16 @@ from thalweg.events import Noticed
 from thalweg.multilang import keeping
 from thalweg.multilang.child import Child, ChildError
 from thalweg.multilang.hosted import Hosted, any_fields
-from thalweg.multilang.hosting import INFO, Conversation, Emitted, Ended, Said, Sender, Synced
+from thalweg.multilang.hosting import (
+    INFO,
+    NOBODYS,
+    Conversation,
+    Emitted,
+    Ended,
+    Said,
+    Sender,
+    Synced,
+)
 from thalweg.multilang.keeping import Partner
 from thalweg.multilang.settings import Shell
 from thalweg.multilang.wire import make_wire
@@ -99,9 +108,14 @@ class ShellBolt(Hosted, AnchoredBolt):
         #: the run is known to end.
         self._alone, self._done_at = 0, time.monotonic()
         self._ends_at: float | None = None
+        #: Why it was ended before the run was, and how many tuples nobody has finished then.
+        self._given_up, self._missed = "", 0
 
     def cleanup(self) -> None:
         """Let the child end, or keep it for the next batch."""
+        if self._given_up:
+            text = f"{self._given_up}; it is ended with {self._missed} tuples"
+            self.context.tell(Noticed(f"{text} that it has not finished"))
         partner, self._partner = self._partner, None
         if partner is None:
             return
@@ -117,11 +131,13 @@ class ShellBolt(Hosted, AnchoredBolt):
         """Give the tuples to the child, and wait until it has seen them, or is long at one."""
         self._hear_out()
         if self._partner is None:
+            self._missed += len(block)
             return
         messages = self._messages(first, block)
         for data in messages:
             self._through(data)
             if self._partner is None:
+                self._missed += first + len(block) - 1 - self.at
                 return
             if self._owed is not None:
                 self._rest.extend(messages)
@@ -251,29 +267,23 @@ class ShellBolt(Hosted, AnchoredBolt):
 
         These get all that is not finished instead.
         """
-        attempt = 0
-        while True:
-            left = len(self._talk.given)
+        while self._partner is not None:
             try:
                 step(data)
             except ChildError as error:
-                # One that has finished something did not fail at the same as the one before it.
-                attempt = 1 if len(self._talk.given) < left else attempt + 1
-                self._begin_anew(error, attempt)
-                data = self._again()
+                if self._begin_anew(error):
+                    data = self._again()
             except StillSendingError as error:
                 self._give_up(error)
-                return
             else:
                 return
 
-    def _give_up(self, error: StillSendingError) -> None:
+    def _give_up(self, error: ThalwegError) -> None:
         """End a child that keeps the run from its end."""
         gone, self._partner = self._now, None
         self._forget_rest()
         gone.child.kill()
-        text = f"{error}; it is ended with {len(gone.talk.given)} tuples that it has not finished"
-        self.context.tell(Noticed(text))
+        self._given_up, self._missed = str(error), len(gone.talk.given)
 
     def _forget_rest(self) -> None:
         self._owed = None
@@ -324,23 +334,34 @@ class ShellBolt(Hosted, AnchoredBolt):
 
     def _check_end(self, now: float) -> None:
         """Let it go on for a while when the run is to end, and no longer."""
-        if not self.context.stopped():
-            return
-        if self._ends_at is None:
-            self._ends_at = now
-        if now >= max(self._ends_at, self._done_at) + self.shell.linger:
+        if self._is_late(now, self._done_at):
             told = f"its child still sends tuples {self.shell.linger:g} s after the run was to end"
             text = f"{self._subject}: {told}"
             raise StillSendingError(text)
 
-    def _begin_anew(self, error: ChildError, attempt: int) -> None:
+    def _is_late(self, now: float, since: float = 0.0) -> bool:
+        """Say whether it has had its time since the run is to end, and since something else."""
+        if not self.context.stopped():
+            return False
+        if self._ends_at is None:
+            self._ends_at = now
+        return now >= max(self._ends_at, since) + self.shell.linger
+
+    def _begin_anew(self, error: ChildError) -> bool:
+        """Start a successor of a child that has failed; not for ever when the run is to end."""
+        if self._is_late(time.monotonic()):
+            late = f"{self.shell.linger:g} s after the run was to end its child still fails"
+            self._give_up(ChildError(f"{self._subject}: {late}: {error}"))
+            return False
         gone = self._now
         gone.child.kill()
         self._partner = None
         self._forget_rest()
-        self._replaced(error, attempt)
+        gone.talk.failures += 1
+        self._replaced(error, gone.talk.failures)
         gone.talk.begin_anew()
         self._partner = self._begin(gone.talk)
+        return True
 
     def _take(self, message: Any) -> Said | None:
         try:
@@ -364,10 +385,16 @@ class ShellBolt(Hosted, AnchoredBolt):
             case Ended(number, ok):
                 self._alone, self._done_at = 0, time.monotonic()
                 (self.ack if ok else self.fail)(number)
+                if ok and number != NOBODYS:
+                    self._succeeded(number)
             case Synced():
                 self._alone, self._done_at = 0, time.monotonic()
             case _:
                 self._hear(said)
+
+    def _succeeded(self, _number: int) -> None:
+        """Note that it has acknowledged a tuple: it is not as those that have failed before it."""
+        self._talk.failures = 0
 
     def _pass_on(self, said: Emitted) -> None:
         task = None if said.task is None else self._task(said.task, said.stream)

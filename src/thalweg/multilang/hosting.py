@@ -159,6 +159,8 @@ class Conversation:
     #: Tuples that no child can be given: their numbers, and why.
     refused: list[tuple[int, Exception]] = field(default_factory=list)
     beats: Beats = field(default_factory=Beats)
+    #: Children that have failed since one has acknowledged a tuple.
+    failures: int = 0
     #: Ids of tuples that come from no component, the last of them.
     _asides: deque[str] = field(default_factory=lambda: deque(maxlen=_ASIDES))
     _sent: int = 0

@@ -15,7 +15,7 @@ from thalweg.blocks import Block
 from thalweg.components import Kind, TaskContext
 from thalweg.errors import ThalwegError, explain, shorten
 from thalweg.keys import key_values
-from thalweg.multilang.bolts import ShellBolt, StillSendingError
+from thalweg.multilang.bolts import ShellBolt
 from thalweg.multilang.child import ChildError
 from thalweg.multilang.hosting import RESTORE, SNAPSHOT, Changed, Ended, Said
 from thalweg.multilang.wire import ProtocolError
@@ -46,6 +46,8 @@ class KeyedShellBolt(ShellBolt):
         self._answered = False
         #: Numbers of the tuples that it has let fail in the step at hand.
         self._failed: set[int] = set()
+        #: Numbers of those that it, or one before it, has acknowledged there.
+        self._acked: set[int] = set()
         super().prepare(context)
 
     def process_tuples(self, first: int, block: Block) -> None:
@@ -79,23 +81,22 @@ class KeyedShellBolt(ShellBolt):
 
         Except for tuples that a child has let fail before it died: these stay failed.
         """
-        held, attempt = dict(self._talk.given), 0
-        self._failed = set()
+        held = dict(self._talk.given)
+        self._failed, self._acked = set(), set()
         while True:
-            before, self._changes = len(self._failed), {}
+            self._changes = {}
             try:
                 step(data)
                 self._ask_for_changes()
             except ChildError as error:
-                attempt = 1 if len(self._failed) > before else attempt + 1
-                self._begin_anew(error, attempt)
+                self._begin_anew(error)
                 self._take_back(held)
                 data = self._again()
             else:
                 break
         self._put_changes()
 
-    def _give_up(self, error: StillSendingError) -> None:
+    def _give_up(self, error: ThalwegError) -> None:
         """End the run: what is written down of keys holds without the block at hand."""
         raise error
 
@@ -156,6 +157,12 @@ class KeyedShellBolt(ShellBolt):
         self._answered = True
         for given, value in said.entries:
             self._note(_hashable(given), value)
+
+    def _succeeded(self, number: int) -> None:
+        """Note a tuple that none before it has acknowledged: what these did is taken back."""
+        if number not in self._acked:
+            self._acked.add(number)
+            super()._succeeded(number)
 
     def _note(self, key: Any, value: Any) -> None:
         """Note a change; what it has said before it may say again."""
