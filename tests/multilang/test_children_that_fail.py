@@ -72,9 +72,10 @@ def test_a_child_has_time_of_its_own_to_get_ready(
     ("how", "tells"),
     [
         ("die", "ended with status 7"),
+        ("leave", "ended with status 0; its last words on standard error:\n  about to leave"),
         ("kill", "ended by SIGKILL"),
         ("garbage", "Segmentation violation"),
-        ("half", "it has ended by itself"),
+        ("half", "it has ended in the middle of a message"),
         ("deep", "JSON with a line 'end'"),
         ("unknown-id", 'ack of tuple "nobody\'s"'),
         ("no-command", "an object with a 'command'"),

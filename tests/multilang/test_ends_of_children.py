@@ -8,15 +8,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from children import collecting, python, run, through
 
 import thalweg as tw
 from thalweg.multilang import ShellBolt, ShellSpout
-from thalweg.multilang.child import Child, ChildError
+from thalweg.multilang.child import Child, ChildError, CleanEnd
 from thalweg.multilang.guarding import Guard
 from thalweg.multilang.settings import Shell
+from thalweg.multilang.wire import make_wire
 
 HOST = """
 import sys
@@ -82,6 +84,41 @@ def test_what_a_child_has_started_ends_with_it_though_there_are_other_children(
     os.kill(of_two, 0)  # it is there
     two.close()
     assert has_ended(of_two)
+
+
+@pytest.mark.parametrize("serializer", ["json", "msgpack"])
+def test_a_child_that_ends_with_status_0_has_ended_cleanly_only_between_two_messages(
+    serializer: Any, tmp_path: Path
+) -> None:
+    sent = [{"pid": 1}, {"command": "emit", "tuple": [1]}, {"command": "sync"}]
+    each = [make_wire(serializer).encode(message) for message in sent]
+    data, borders = b"".join(each), [sum(map(len, each[:n])) for n in range(len(each) + 1)]
+    for cut in range(len(data) + 1):
+        (said := tmp_path / "said").write_bytes(data[:cut])
+        child = Child(Shell(("cat", str(said)), serializer=serializer), {}, lambda _text: None)
+        heard: list[Any] = []
+        with pytest.raises(ChildError) as caught:
+            while True:
+                heard.append(child.next_message(600))
+        child.kill()
+        whole = sum(border <= cut for border in borders[1:])
+        assert heard == sent[1:whole]
+        assert isinstance(caught.value, CleanEnd) == (cut in borders[1:])
+        middle = "it has ended in the middle of a message" in str(caught.value)
+        assert middle == (cut not in borders)
+
+
+@pytest.mark.parametrize("on", ["inline", "local"])
+def test_a_spout_that_ends_in_the_middle_of_a_tuple_is_no_source_that_has_ended(
+    on: str, tmp_path: Path
+) -> None:
+    builder = tw.TopologyBuilder("torn")
+    said = '{"pid": 1}\nend\n{"command": "sync"}\nend\n{"command": "emit", "tup'
+    (tmp_path / "said").write_text(said)
+    builder.add_spout("numbers", ShellSpout(["cat", str(tmp_path / "said")], ["n"], restarts=0))
+    builder.add_bolt("out", collecting([])).shuffle("numbers")
+    with pytest.raises(ChildError, match="it has ended in the middle of a message"):
+        run(builder.build(), on)
 
 
 def sleeper() -> subprocess.Popen[bytes]:

@@ -54,6 +54,17 @@ def test_json_messages_arrive_whole_however_they_are_cut(sent, cuts, pretty) -> 
     assert [m for piece in pieces(data, cuts) for m in wire.feed(piece)] == sent
 
 
+@given(messages, st.integers(0, 10_000), st.sampled_from(["json", "msgpack"]))
+def test_a_wire_knows_whether_a_message_has_begun(sent, cut, serializer) -> None:
+    wire = make_wire(serializer)
+    each = [wire.encode(m) for m in sent]
+    data, borders = b"".join(each), [sum(map(len, each[:n])) for n in range(len(each) + 1)]
+    cut %= len(data) + 1
+    wire.feed(data[: cut // 2])
+    wire.feed(data[cut // 2 : cut])
+    assert wire.begun == (cut not in borders)
+
+
 @given(messages, st.lists(st.integers(0, 10_000), max_size=8), st.sampled_from(["\n", "\r\n"]))
 def test_lines_of_json_may_end_in_either_way(sent, cuts, end) -> None:
     texts = [json.dumps(m, indent=1).replace("\n", end) for m in sent]

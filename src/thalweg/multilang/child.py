@@ -188,9 +188,12 @@ class Child:
     def _gone(self) -> ChildError:
         """Make the error for one that says nothing any more, and end what is left of it."""
         code = self._ended()
-        if code != 0:
-            self._drain.join(_GRACE)  # so that its last words are heard
-        return self.broken("has closed its output" if code is None else _how(code), code)
+        self._drain.join(_GRACE)  # so that its last words are heard
+        if code is None:
+            return self.broken("has closed its output")
+        if code == 0 and self._wire.begun:
+            return self.broken(ProtocolError("it has ended in the middle of a message"))
+        return self.broken(_how(code), CleanEnd if code == 0 else ChildError)
 
     def close(self) -> None:
         """Let it end by itself, since its input does; kill it if it does not."""
@@ -238,17 +241,13 @@ class Child:
         self._drain.join(_GRACE)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def broken(self, why: ThalwegError | str, code: int | None = None) -> ChildError:
+    def broken(self, why: ThalwegError | str, kind: type[ChildError] = ChildError) -> ChildError:
         """Make the error for a child with which one cannot go on."""
-        if code == 0:
-            error: ChildError = CleanEnd("it has ended by itself")
-        else:
-            said = "".join(f"\n  {line}" for line in self._lines)
-            last = f"; its last words on standard error:{said}" if said else ""
-            if isinstance(why, ThalwegError):
-                why = f"does not keep to the protocol: {why}"
-            error = ChildError(f"command {shlex_join(self._shell)} {why}{last}")
-        return error
+        said = "".join(f"\n  {line}" for line in self._lines)
+        last = f"; its last words on standard error:{said}" if said else ""
+        if isinstance(why, ThalwegError):
+            why = f"does not keep to the protocol: {why}"
+        return kind(f"command {shlex_join(self._shell)} {why}{last}")
 
     def _read_errors(self) -> None:
         """Pass on what it writes to its standard error, line by line."""

@@ -47,6 +47,10 @@ class Wire(Protocol):
     def feed(self, data: bytes) -> list[Any]:
         """Take bytes, give the messages that they complete."""
 
+    @property
+    def begun(self) -> bool:
+        """Whether a message has begun of which more is to come."""
+
 
 class JsonWire:
     """JSON with a line ``end`` behind each message."""
@@ -85,6 +89,11 @@ class JsonWire:
             raise
         return found
 
+    @property
+    def begun(self) -> bool:
+        """Whether a message has begun of which more is to come."""
+        return bool(self._buffer.strip())
+
     def _check(self, size: int) -> None:
         if size > self._most:
             raise _too_long(self._most)
@@ -113,8 +122,8 @@ class MsgpackWire:
         self._most = most
         self._encode = msgspec.msgpack.Encoder().encode
         self._piece = min(most, _PIECE)
-        #: Bytes since the last message, at least.
-        self._begun = 0
+        #: Bytes that came, and those of them that are whole messages.
+        self._came = self._whole = 0
         self._unpacker = msgpack.Unpacker(
             raw=False, strict_map_key=False, max_buffer_size=most + self._piece, use_list=True
         )
@@ -134,17 +143,23 @@ class MsgpackWire:
             raise
         return found
 
+    @property
+    def begun(self) -> bool:
+        """Whether a message has begun of which more is to come."""
+        return self._came > self._whole
+
     def _feed(self, data: bytes, found: list[Any]) -> None:
-        before = len(found)
+        self._came += len(data)
         try:
             self._unpacker.feed(data)
-            found.extend(self._unpacker)
+            for message in self._unpacker:
+                found.append(message)
+                self._whole = self._unpacker.tell()
         except msgpack.BufferFull as error:
             raise _too_long(self._most) from error
         except _UNREADABLE as error:  # a list as a key, say
             raise _unreadable(data, error) from error
-        self._begun = 0 if len(found) > before else self._begun + len(data)
-        if self._begun > self._most:
+        if self._came - self._whole > self._most:
             raise _too_long(self._most)
 
 

@@ -33,6 +33,8 @@ def process(t, _setup):
 def misbehave(t):
     if HOW == "die":
         os._exit(7)
+    if HOW == "leave":
+        sys.exit(0)
     if HOW == "kill":
         os.kill(os.getpid(), 9)
     if HOW == "hang":
