@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import textwrap
+import types
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,7 @@ WRONG = {
         FLUX.replace("org.apache.storm.flux.wrappers.spouts.FluxShellSpout", "org.example.Spout"),
         "there is no JVM",
     ),
+    "hooks of Java's": (FLUX + "\nworkerHooks: [{id: x}]", "there is no JVM here"),
     "a topology that Java makes": (FLUX + "\ntopologySource: {className: X}", "Java"),
     "a key that nobody knows": (
         FLUX.replace("config:", "confg:"),
@@ -284,6 +287,23 @@ def test_what_cannot_run_is_refused_and_named(tmp_path: Path, case: str) -> None
     text, told = WRONG[case]
     with pytest.raises(ThalwegError, match=told):
         read_flux(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("package", ["net", "io", "com", "org"])
+def test_a_python_class_is_one_though_its_package_is_named_like_those_of_java(
+    tmp_path: Path, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Words(Spout):
+        outputs = ("word",)
+
+    module = types.ModuleType(f"{package}.words")
+    module.Words = Words
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    text = f"spouts: [{{id: source, className: {package}.words.Words}}]"
+    (part,) = read_flux(written(tmp_path, text)).parts
+    assert (part.cls, part.outputs) == (f"{package}.words.Words", {"default": ("word",)})
+    with pytest.raises(TopologyError, match=f"Java: {package}.words.Others"):
+        read_flux(written(tmp_path, text.replace("Words", "Others")))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from thalweg.multilang.wire import make_wire
 from thalweg.storm.hosted_bolts import HostedBolt
 from thalweg.storm.hosted_spouts import HostedSpout
 from thalweg.storm.hosting import gathers, is_own
-from thalweg.storm.plans import SERIALIZER, Part, Plan, Reading, needs_jvm, plan_of
+from thalweg.storm.plans import JAVA, SERIALIZER, Part, Plan, Reading, needs_jvm, plan_of
 from thalweg.storm.settings import check, child_settings, settings_of
 from thalweg.storm.streams import DEFAULT
 from thalweg.topology import Topology
@@ -131,7 +131,7 @@ def load_class(path: str, name: str) -> type:
     try:
         found = getattr(importlib.import_module(module), cls)
     except (ImportError, AttributeError, ValueError) as error:
-        if path.startswith(("org.", "com.", "java.")):
+        if path.startswith(JAVA):
             raise needs_jvm(name, path) from error
         text = explain(f"component {name!r}", expected=f"a class {path}", got=str(error))
         raise TopologyError(text) from error

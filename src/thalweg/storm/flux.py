@@ -20,7 +20,6 @@ _GROUPINGS = (
     "ALL", "CUSTOM", "DIRECT", "FIELDS", "GLOBAL", "LOCAL_OR_SHUFFLE", "NONE", "PARTIAL_KEY",
     "SHUFFLE",
 )  # fmt: skip
-_JAVA = ("org.", "com.", "java.", "io.", "net.")
 
 
 def read_flux(
@@ -33,9 +32,7 @@ def read_flux(
     told = read_files(path, Given(properties or {}, bounds))
     for key in told:
         if key not in keys.TOPOLOGY:
-            hint = meant(str(key), keys.TOPOLOGY)
-            if key == "topologySource":
-                hint = "a class of Java's makes such a topology"
+            hint = keys.OF_JAVA.get(str(key)) or meant(str(key), keys.TOPOLOGY)
             expected = f"one of {keys.TOPOLOGY}"
             raise TopologyError(explain(f"{path}: {key!r}", "", expected, hint=hint))
     for item in told.get("components") or []:
@@ -67,13 +64,12 @@ def _part(item: Any, kind: Any, readings: tuple[tuple[str, Reading], ...]) -> Pa
     name, cls = str(_get(item, "id", kind)), str(_get(item, "className", kind))
     where = f"{kind} {name!r}"
     keys.check_keys(item, keys.SPOUT_OR_BOLT, where)
-    if cls not in _SHELLS and cls.startswith(_JAVA):
-        raise needs_jvm(name, cls)
+    outputs = {} if cls in _SHELLS else _declared(cls, name)  # of Java's classes it says so
     keys.check_empty(item, keys.JAVAS, where, "only objects of Java's have these")
     reads = tuple(reading for receiver, reading in readings if receiver == name)
     part = Part(name, kind, reads=reads, par=_degree(item, where))
     if cls not in _SHELLS:
-        return _of_class(item, replace(part, cls=cls), where)
+        return _of_class(item, replace(part, cls=cls, outputs=outputs), where)
     if _SHELLS[cls] != kind:
         raise TopologyError(explain(where, expected=f"a {kind}", got=cls))
     return _of_command(item, part, where)
@@ -88,7 +84,7 @@ def _of_class(item: Mapping[str, Any], part: Part, where: str) -> Part:
         expected, got = "those in outputs of its class", shorten(list(named), 80)
         hint = "setNamedStream and setDefaultStream are for programs"
         raise TopologyError(explain(f"streams of {where}", "", expected, got, hint))
-    return replace(part, outputs=_declared(part.cls, part.name), config=config)
+    return replace(part, config=config)
 
 
 def _of_command(item: Mapping[str, Any], part: Part, where: str) -> Part:

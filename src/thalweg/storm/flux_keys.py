@@ -27,6 +27,11 @@ STREAM = ("name", "from", "to", "grouping")
 GROUPING = ("type", "streamId", "args", "customClass")
 CLASS = _OBJECT
 INCLUDE = ("file", "resource", "override")
+#: Keys of a topology that only Java can do something with, and why.
+OF_JAVA = {
+    "topologySource": "a class of Java's makes such a topology",
+    "workerHooks": "these are objects of Java's, and there is no JVM here; leave them out",
+}
 #: Keys of objects that only Java's have.
 JAVAS = ("factory", "factoryArgs", "properties")
 #: Groupings that have fields.

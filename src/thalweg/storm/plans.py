@@ -17,6 +17,8 @@ from thalweg.storm.streams import DEFAULT, grouping_kind
 RUNNERS = ("streamparse_run", "pystorm_run")
 #: Configuration by which a component says how it is spoken with.
 SERIALIZER = "topology.multilang.serializer"
+#: How names of classes begin that are Java's, where Python has none of that name.
+JAVA = ("org.", "com.", "java.", "io.", "net.")
 
 
 @dataclass(frozen=True)
