@@ -49,6 +49,7 @@ from thalweg.events import (
 from thalweg.execution import Steering, runtime_names
 from thalweg.metrics import Snapshot
 from thalweg.runtimes.local.runtime import Local
+from thalweg.runtimes.spark.planning import check_kept
 from thalweg.runtimes.spark.runtime import Spark
 from thalweg.topology import Topology
 
@@ -71,6 +72,8 @@ def run_topology(
     if isinstance(on, str) and not on.strip():
         expected = f"one of {runtime_names()} in this version"
         raise UsageError(explain(f"runtime {on!r}", expected=expected))
+    if isinstance(on, Spark):
+        check_kept(topology)  # before anybody waits for Spark
     display = Silence() if quiet else Display(error_console(), verbose)
     stop = threading.Event()
     logs = any(isinstance(watcher, JsonLog) for watcher in watchers)

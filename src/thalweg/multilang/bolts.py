@@ -62,6 +62,8 @@ class ShellBolt(Hosted, AnchoredBolt):
     poll: float = POLL
     #: Whether what it keeps in its memory belongs to keys.
     outside_state: bool = True
+    #: What helps where that cannot be, for messages.
+    remedy: str = "say stateless=True if it keeps nothing by key, or use a KeyedShellBolt"
     #: Whether it is known to keep tuples that it has acknowledged until a tick.
     gathers: bool = False
     #: Whether it is part of a topology of Storm's, where its memory ends with it.

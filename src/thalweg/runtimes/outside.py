@@ -23,7 +23,7 @@ def check_outside(component: Component) -> None:
                 f"component {component.name!r} with a fields grouping",
                 expected="state that can be written down and moved with its keys",
                 got=getattr(component.body, "keeps", "a child process, whose memory is neither"),
-                hint="say stateless=True if it keeps nothing by key, or use a KeyedShellBolt",
+                hint=getattr(component.body, "remedy", ""),
             )
         )
 

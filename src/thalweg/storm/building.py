@@ -112,7 +112,7 @@ def body_of(part: Part, hosting: Hosting) -> Any:
         return ShellSpout(command, **told, **shell)
     stateless = part.config.get(STATELESS, bool(part.cls) and getattr(cls, "stateless", False))
     made = ShellBolt(command, **told, **shell, stateless=bool(stateless))
-    made.as_in_storm = True
+    made.as_in_storm, made.remedy = True, HostedBolt.remedy
     made.gathers = bool(part.cls) and not stateless and gathers(cls)
     return made
 

@@ -31,9 +31,13 @@ class HostedBolt(AnchoredBolt):
 
     #: What it keeps in its attributes is neither written down nor moved.
     outside_state: bool = True
-    #: What it has instead, for messages.
+    #: What it has instead, and what helps, for messages.
     keeps = "attributes of a Python object, which are neither"
     #: It ends with the component, which nobody has written with anything else in mind.
+    remedy = (
+        "say stateless = True in the class, or thalweg.stateless: true in its configuration, if it"
+        " keeps nothing by key; or use a keyed bolt or a table"
+    )
     as_in_storm: ClassVar[bool] = True
     pure_python: ClassVar[bool] = True
     tasks_by_number: ClassVar[bool] = True

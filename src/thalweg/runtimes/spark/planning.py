@@ -126,11 +126,10 @@ def make_plan(topology: Topology, places: int, fuse: bool = True, shorten: bool 
     """
     if places < 1:
         raise UsageError(explain("places", expected="at least 1", got=str(places)))
+    check_kept(topology)
     topology = with_degrees(topology, places)
     in_order = ordered(topology)
     for component in topology:
-        check_outside(component)
-        check_gathering(component)
         if component.degree > places and state_name(component, 0) == component.name:
             check_movable(component)  # its tasks share a place, and tell their keys by hash
     driver = tuple(c.name for c in topology if _is_beside_driver(c))
@@ -250,6 +249,13 @@ def _how(reader: Component, driver: tuple[str, ...]) -> str:
     if reader.name in driver:
         return "driver"
     return "here" if runs_anywhere(reader) else "exchange"
+
+
+def check_kept(topology: Topology) -> None:
+    """Refuse what keeps something that no batch of Spark's writes down."""
+    for component in topology:
+        check_outside(component)
+        check_gathering(component)
 
 
 def check_gathering(component: Component) -> None:
