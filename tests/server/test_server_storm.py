@@ -79,6 +79,13 @@ def test_values_that_are_set_are_those_of_components(server: Served) -> None:
     assert log.count(": the: ") == 3
 
 
+def test_a_slip_among_values_that_are_set_names_them(server: Served) -> None:
+    words = str(project(server, "mistaken")), "--name", "mistaken", "-e", "short"
+    refused = server.say("submit", *words, "--set", "topology.max.spout.pendign=3")
+    assert refused.exit_code == 1
+    assert "key in --set: expected keys that Storm has" in " ".join(refused.output.split())
+
+
 @pytest.mark.parametrize("said", [[], ["--serializer", "json"]])
 def test_children_are_spoken_with_as_the_project_says_unless_it_is_said(
     server: Served, said: list[str]

@@ -14,7 +14,7 @@ import yaml
 from storm_libraries import NAMES, library
 from typer.testing import CliRunner
 
-from thalweg.cli import storming
+from thalweg.cli import running, storming
 from thalweg.cli.app import app
 from thalweg.storm.compat import install, is_ours
 from thalweg.storm.projects import Project
@@ -121,6 +121,62 @@ def test_degrees_and_configuration_are_given(project: Path) -> None:
     text, status = storm(*words, "--set-config", "words=a b")
     assert status == 0, text
     assert counted(text) == {"a=1", "b=1", "a=2", "b=2"}
+
+
+ONLY = {
+    "serializer": "msgpack",
+    "envs": {"prod": {"options": {"words": "x"}, "log": {"level": "error"}, "serializer": "json"}},
+}
+
+
+def test_the_only_environment_is_meant_where_none_is_named(project: Path) -> None:
+    (project / "config.json").write_text(json.dumps(ONLY), encoding="utf-8")
+    text, status = storm("run", "topologies/wordcount.py")
+    assert status == 0, text
+    assert counted(text) == {"x=1", "x=2"}  # two spouts, as par says of prod
+    found = Project.around(project / "topologies/wordcount.py").hosting()
+    assert (found.environment, found.serializer) == ("prod", "json")
+    assert found.config == {"words": "x", "pystorm.log.level": "error"}
+    text, status = storm("flux", "topologies/wordcount.py")
+    assert status == 0, text
+    assert "parallelism: 2" in text
+
+
+def test_none_of_several_environments_is_meant_where_none_is_named(project: Path) -> None:
+    several = ONLY | {"envs": {**ONLY["envs"], "beta": {}}}
+    (project / "config.json").write_text(json.dumps(several), encoding="utf-8")
+    found = Project.around(project / "topologies/wordcount.py").hosting()
+    assert (found.environment, found.serializer, found.config) == (None, "msgpack", {})
+
+
+def test_a_slip_names_who_has_made_it(project: Path) -> None:
+    run = "run", "topologies/wordcount.py", "-e", "beta"
+    text, status = storm(*run, "--set-config", "topology.max.spout.pendign=3")
+    assert status == 1
+    assert "key in --set-config: expected keys that Storm has" in text.replace("\n", " ")
+    slip = {"envs": {"beta": {"options": {"topology.max.spout.pendign": 3}}}}
+    (project / "config.json").write_text(json.dumps(slip), encoding="utf-8")
+    text, status = storm(*run)
+    assert status == 1
+    assert "key in options of 'beta' in " in text.replace("\n", " ")
+    assert "config.json: expected keys" in text.replace("\n", "")
+
+
+def test_what_spark_would_refuse_is_refused_before_it_starts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(running, "started", start)
+    text, status = storm("run", "topologies/wordcount.py", "-e", "beta", "--on", "spark")
+    assert status == 1
+    told = text.replace("\n", " ")
+    assert "component 'count' with a fields grouping: expected state that can be written" in told
+    assert "stateless = True in the class, or thalweg.stateless: true" in told
+    in_child = "--isolation", "process"
+    text, status = storm("run", "topologies/wordcount.py", "-e", "beta", "--on", "spark", *in_child)
+    assert "stateless = True in the class, or thalweg.stateless: true" in text.replace("\n", " ")
 
 
 def test_options_of_an_environment_are_taken_from_the_configuration(project: Path) -> None:

@@ -104,6 +104,7 @@ class StormOptions:
     def hosting(self, project: projects.Project) -> Hosting:
         """Check the options of components."""
         config = projects.read_values(_pairs(setting, self.config or ()))
+        StormConfig.of(config, "--set-config")  # says what is wrong with it
         return replace(
             project.hosting(self.environment, self.serializer, config),
             isolation=_isolation(self.isolation),
@@ -168,8 +169,9 @@ def flux(target: Target, environment: Environment = None, debug: Debug = False) 
             raise UsageError(str(error)) from error
         parts = [*told["spouts"], *told.get("bolts", ())]
         project.check_environment(environment, (part["parallelism"] for part in parts))
+        chosen = project.environment(environment)
         for part in parts:
-            part["parallelism"] = degree_in(environment, part["parallelism"], part["id"])
+            part["parallelism"] = degree_in(chosen, part["parallelism"], part["id"])
         with writing():
             typer.echo(yaml.safe_dump(told, sort_keys=False), nl=False)
 

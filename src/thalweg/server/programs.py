@@ -89,7 +89,9 @@ def _storm(program: Program, bounds: Bounds, told: Mapping[str, Any]) -> _Descri
         plan = projects.plan_of_flux(path, project, program.settings)
     else:
         plan = projects.plan_of_module(import_file(path), path, program.target)
-        told = {**told, **projects.read_values(program.settings)}
+        given = projects.read_values(program.settings)
+        StormConfig.of(given, "--set")  # says what is wrong with it
+        told = {**told, **given}
     project.check_environment(program.environment, (part.par for part in plan.parts))
     hosting = project.hosting(program.environment, program.serializer, told)
     topology = build(plan, replace(hosting, degrees=program.par))

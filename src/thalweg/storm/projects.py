@@ -15,9 +15,10 @@ from thalweg.storm.building import Hosting
 from thalweg.storm.compat import install
 from thalweg.storm.flux import read_flux
 from thalweg.storm.plans import SERIALIZER, Plan, plan_of
+from thalweg.storm_config import StormConfig
 
 FLUX = (".yaml", ".yml")
-
+_CONFIG = "config.json"
 
 #: Keys of which streamparse's configuration has some.
 _KEYS = frozenset(["envs", "library", "serializer", "topology_specs", "virtualenv_specs"])
@@ -41,7 +42,7 @@ class Project:
         bounds = bounds or Bounds.around(file)
         own = file.resolve().parent
         for folder in (own, *own.parents[:2]):
-            path = folder / "config.json"
+            path = folder / _CONFIG
             if path.is_file() and bounds.hold(path) and _KEYS & (config := _config(path)).keys():
                 return cls(folder, config, bounds)
         return cls(own, bounds=bounds)
@@ -73,11 +74,15 @@ class Project:
         config: Mapping[str, Any] | None = None,
     ) -> Hosting:
         """Say how components are run: as the command says, or else the project."""
-        told = {**self.options(environment), **(config or {})}
-        usual = None if SERIALIZER in told else self.serializer(environment)
+        chosen = self.environment(environment)
+        options = self.options(chosen)
+        # Here, since nobody knows any more who has said what when it is put together.
+        StormConfig.of(options, f"options of {chosen!r} in {self.root / _CONFIG}")
+        told = {**options, **(config or {})}
+        usual = None if SERIALIZER in told else self.serializer(chosen)
         return Hosting(
             serializer=serializer or usual,
-            environment=environment,
+            environment=chosen,
             folder=str(self.programs),
             config=told,
         )
@@ -87,6 +92,13 @@ class Project:
         told = self._environment(environment)
         logs = {f"pystorm.log.{key}": value for key, value in (told.get("log") or {}).items()}
         return {key: value for key, value in logs.items() if value} | (told.get("options") or {})
+
+    def environment(self, name: str | None) -> str | None:
+        """Give the environment that is meant: without a name it is the only one, if it is one."""
+        known = self.config.get("envs")
+        if name is not None or not isinstance(known, Mapping) or len(known) != 1:
+            return name
+        return str(next(iter(known)))
 
     def check_environment(self, name: str | None, degrees: Iterable[Any]) -> None:
         """Refuse an environment that neither config.json nor the degree of a component knows."""
