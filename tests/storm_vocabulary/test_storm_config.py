@@ -258,6 +258,11 @@ def test_keys_that_storm_has_are_no_slips(key: str) -> None:
     assert not config.own
 
 
+def test_what_components_of_storm_say_to_us_is_no_key_without_meaning() -> None:
+    config = StormConfig.of({"thalweg.isolation": "process", "thalweg.stateless": True, "my": 1})
+    assert config.notes == ("my: for components, in context.settings",)
+
+
 def test_a_key_of_topologies_that_nothing_is_known_about_is_named() -> None:
     config = StormConfig.of({"topology.hdfs.uri": "hdfs://x"})
     assert dict(config.own) == {"topology.hdfs.uri": "hdfs://x"}

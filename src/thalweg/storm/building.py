@@ -22,12 +22,9 @@ from thalweg.storm.hosting import gathers, is_own
 from thalweg.storm.plans import JAVA, SERIALIZER, Part, Plan, Reading, needs_jvm, plan_of
 from thalweg.storm.settings import check, child_settings, settings_of
 from thalweg.storm.streams import DEFAULT
+from thalweg.storm_config.keys import ISOLATION, STATELESS
 from thalweg.topology import Topology
 
-#: Configuration by which a component says that it wants a process: "process".
-ISOLATION = "thalweg.isolation"
-#: Configuration by which a bolt says that it keeps nothing between tuples: true.
-STATELESS = "thalweg.stateless"
 #: The program that runs a Python class in a process of its own.
 _LIGHT = Path(__file__).with_name("light.py")
 Isolation = Literal["auto", "process"]

@@ -20,6 +20,7 @@ from thalweg.hooks import listeners
 from thalweg.storm.bolts import values_type
 from thalweg.storm.components import Tuple
 from thalweg.storm.hosting import Stage, emit_one, emit_two, gathers, is_own, own_values, settled
+from thalweg.storm_config.keys import STATELESS
 
 _new = tuple.__new__
 #: Ids of tuples are numbers as text; ticks have one that no tuple has.
@@ -56,7 +57,7 @@ class HostedBolt(AnchoredBolt):
         self.streams = dict(streams or {})
         self.direct_streams = frozenset(direct_streams)  # type: ignore[misc]  # of this one
         self.config = dict(config or {})
-        stateless = self.config.get("thalweg.stateless", getattr(cls, "stateless", False))
+        stateless = self.config.get(STATELESS, getattr(cls, "stateless", False))
         self.outside_state = not stateless
         self.gathers = not stateless and gathers(cls)
         #: What was emitted quickly, and calls of other threads, row behind row. It is always this

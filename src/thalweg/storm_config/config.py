@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from thalweg.errors import UsageError, explain, meant, shorten
-from thalweg.storm_config.keys import KEYS, MEANINGLESS, OF_CLUSTERS
+from thalweg.storm_config.keys import ISOLATION, KEYS, MEANINGLESS, OF_CLUSTERS, STATELESS
 
 # How alike a key has to be to one of Storm's to be taken for a slip.
 _ALIKE = 0.85
@@ -169,7 +169,7 @@ def _notes(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: a consumer has one thread, whatever its parallelism.hint"
         elif key.startswith(TOPOLOGY) and _is_own(key):
             yield f"{key}: not known as a key of Storm's; components see it, nobody else does"
-        elif _is_own(key):
+        elif _is_own(key) and key not in (ISOLATION, STATELESS):
             yield f"{key}: for components, in context.settings"
 
 

@@ -9,6 +9,10 @@ from thalweg.runtimes.local.waiting import STRATEGIES
 
 Check = Callable[[Any], Any]
 
+#: Keys of ours, beside Storm's, for components of its topologies. "process": it wants one of its
+#: own; and true: it keeps nothing between tuples.
+ISOLATION, STATELESS = "thalweg.isolation", "thalweg.stateless"
+
 
 class Key(NamedTuple):
     """A key that means something here."""
