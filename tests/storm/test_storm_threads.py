@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -348,6 +349,60 @@ def test_what_a_thread_says_behind_the_end_is_refused_and_told(
             kept[0](row)
     (noticed,) = heard.noticed()
     assert "another thread of component 'bolt', task 0" in noticed
+
+
+LEAVING = """
+import queue, sys, threading, types
+from thalweg.storm import Bolt, Spout, Topology, topology_of
+
+parts = sys.modules["parts"] = types.ModuleType("parts")
+
+class Numbers(Spout):
+    outputs = ["n"]
+    next = 0
+
+    def next_tuple(self):
+        if self.next == 100:
+            raise SystemExit
+        self.next += 1
+        self.emit([self.next])
+
+class Leaving(Bolt):
+    outputs = list("abc")[:int(sys.argv[2])]
+
+    def initialize(self, storm_conf, context):
+        self.left = queue.Queue()
+        threading.Thread(target=self.say, args=(self.emit, self.ack), daemon=True).start()
+
+    def say(self, emit, ack):
+        while self.left.get():
+            emit([1] * len(self.outputs))
+            self.logger.info("said")
+
+    def process(self, tup):
+        self.left.put(True)
+        self.emit([tup.values.n] * len(self.outputs))
+
+for cls in (Numbers, Leaving):
+    cls.__module__ = "parts"
+    setattr(parts, cls.__name__, cls)
+
+class Words(Topology):
+    numbers = Numbers.spec()
+    leaving = Leaving.spec(inputs=[numbers])
+
+topology_of(Words).run(on=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("on", ["inline", "local"])
+@pytest.mark.parametrize("fields", ["1", "2", "3"])
+def test_a_thread_that_is_left_when_the_process_ends_keeps_nothing_of_the_run(
+    on: str, fields: str
+) -> None:
+    command = [sys.executable, "-c", LEAVING, on, fields]
+    ended = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 (the program above)
+    assert b"leaked" not in ended.stderr
 
 
 @pytest.mark.parametrize("what", ["ack", "fail"])

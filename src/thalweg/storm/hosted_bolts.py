@@ -34,11 +34,11 @@ class HostedBolt(AnchoredBolt):
     outside_state: bool = True
     #: What it has instead, and what helps, for messages.
     keeps = "attributes of a Python object, which are neither"
-    #: It ends with the component, which nobody has written with anything else in mind.
     remedy = (
         "say stateless = True in the class, or thalweg.stateless: true in its configuration, if it"
         " keeps nothing by key; or use a keyed bolt or a table"
     )
+    #: It ends with the component, which nobody has written with anything else in mind.
     as_in_storm: ClassVar[bool] = True
     pure_python: ClassVar[bool] = True
     tasks_by_number: ClassVar[bool] = True
@@ -138,8 +138,9 @@ class HostedBolt(AnchoredBolt):
         """Let go of the component, and hear nothing more of its threads."""
         component, self._component = self._component, None
         if component is not None:
-            self._closed = True
+            self._closed, self.outbox = True, None
             self._plain.clear()  # so that whoever kept a quick emit is refused
+            self._stage.let_go(self)
         if self._line:
             self._too_late()
             self._line.clear()
@@ -251,7 +252,7 @@ class HostedBolt(AnchoredBolt):
 
     def _emit_function(self) -> Callable[..., list[int] | None]:
         """Make ``emit`` of a component: as little as possible for a plain list of values."""
-        send, scalars, line, here = self.emit, SCALARS, self._line, get_ident
+        scalars, line, here = SCALARS, self._line, get_ident
         component, anchored = self._component, self._component.auto_anchor
 
         def emit(
@@ -279,7 +280,7 @@ class HostedBolt(AnchoredBolt):
             elif not anchored:
                 anchors = ()
             if direct_task is None:
-                return send(tup, stream or DEFAULT_STREAM, anchors, None, need_task_ids)
+                return self.emit(tup, stream or DEFAULT_STREAM, anchors, None, need_task_ids)
             return self._send(tup, stream, anchors, direct_task, need_task_ids)
 
         return emit

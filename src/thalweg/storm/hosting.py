@@ -169,6 +169,23 @@ class Stage:
         self._failures = 0
         self._measures = Measures(context)
 
+    def let_go(self, body: Any) -> None:
+        """Let go of the run, but for who hears of it: threads of components may stay for ever.
+
+        What a runtime has put onto the body of a component leads to all of the run, too.
+        """
+        known, kind = self.context, type(body)
+        self.context = TaskContext(
+            known.topology, known.component, known.task, known.degree, known.clock, known.random,
+            tell=known.tell,
+        )  # fmt: skip
+        self._measures = Measures(self.context)
+        for name in ("ids", "direct"):
+            self.__dict__.pop(name, None)
+        for name in [name for name in vars(body) if callable(getattr(kind, name, None))]:
+            delattr(body, name)
+        body.context = self.context
+
     def component(self, send_message: Callable[[Any], None]) -> Any:
         """Make a component, not yet told to begin."""
         made = make_component(self._cls)
