@@ -154,11 +154,13 @@ def as_error(raised: BaseException) -> Exception:
 
 
 def locate(function: Any) -> str:
-    """Name a function or class with the file and line that define it.
+    """Name a function or class with the file and line that define it; text is a name already.
 
-    >>> locate(len)
-    'len'
+    >>> locate(len), locate("greater(n, 300)")
+    ('len', 'greater(n, 300)')
     """
+    if isinstance(function, str):
+        return function
     target = inspect.unwrap(function) if callable(function) else type(function)
     name = getattr(target, "__qualname__", type(target).__qualname__)
     code = getattr(target, "__code__", None)
@@ -206,11 +208,18 @@ _LIBRARIES = (
     "<",
 )
 
+#: Sources of compiled code, which name themselves from where they were made.
+_COMPILED = (".pyx", ".pxi")
+
 
 def user_frame(error: BaseException) -> traceback.FrameSummary | None:
     """Find the innermost call on the way to an error that is the user's own, not a library's."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    own = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith(_LIBRARIES) and not frame.filename.endswith(_COMPILED)
+    ]
     return own[-1] if own else None
 
 

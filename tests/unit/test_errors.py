@@ -7,10 +7,13 @@ import traceback
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import thalweg as tw
 from thalweg.errors import ComponentError, StateError, raised_at, user_frame
+from thalweg.expressions import col
 from thalweg.runtimes.spark.notes import MAX_TRACE, Failure
 
 
@@ -58,6 +61,54 @@ def test_without_a_line_of_the_user_nothing_is_added() -> None:
         error.__cause__ = library.with_traceback(library.__traceback__.tb_next)  # type: ignore[union-attr] # raised
     assert user_frame(error.__cause__) is None
     assert raised_at(error.__cause__) == ""
+
+
+def parsed(field: str) -> Any:
+    return col(field).call("cast", options=pc.CastOptions.safe(pa.int64()))
+
+
+ROWS = [("a", "1"), ("b", "300"), ("c", "x"), ("d", "400"), ("e", "")]
+
+
+def of_texts() -> tw.Stream:
+    return tw.Flow("texts").source("n", tw.items(ROWS), fields={"k": str, "n": str})
+
+
+@pytest.mark.parametrize(
+    ("made", "where"),
+    [
+        (lambda s: s.filter(parsed("n") > 3), "'filter-1', task 0, in greater(cast(n), 3): Arrow"),
+        (lambda s: s.extend(m=parsed("n")), "'extend-1', task 0, in cast(n): ArrowInvalid: "),
+    ],
+)
+def test_an_expression_that_raises_names_itself_and_the_first_tuple_on_which_it_does(
+    made: Any, where: str
+) -> None:
+    stream = made(of_texts())
+    with pytest.raises(ComponentError) as caught:
+        stream.flow.run(on="inline")
+    assert caught.value.tuple_text == "k='c', n='x'"
+    assert f"component {where}" in str(caught.value)
+    assert "raised at" not in str(caught.value)  # in pyarrow, which nobody here has written
+
+
+def test_an_expression_refuses_the_tuples_alone_on_which_it_raises() -> None:
+    flow, seen = of_texts().flow, list[Any]()
+    stream = flow.source("m", tw.items(ROWS), fields={"k": str, "n": str})
+    kept = stream.filter(parsed("n") > 3, on_error="skip")
+    kept.sink("out", tw.call(lambda t: seen.append((t.k, t.n))))
+    assert flow.run(on="inline").metrics.errors == 2
+    assert seen == [("b", "300"), ("d", "400")]
+
+
+def test_a_block_on_which_no_tuple_raises_alone_is_named_as_such() -> None:
+    def halved(batch: pa.RecordBatch) -> pa.RecordBatch:
+        raise ValueError("no")
+
+    stream = of_texts().map_block(halved)
+    with pytest.raises(ComponentError, match="  block: 5 tuples, none of which it") as caught:
+        stream.flow.run(on="inline")
+    assert caught.value.tuple_text is None
 
 
 # --- from another process -------------------------------------------------------------------------

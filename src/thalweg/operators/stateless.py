@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ from thalweg.blocks import Rows
 from thalweg.components import BlockBolt, Shared
 from thalweg.errors import RAISED, SchemaError, as_error, explain, shorten
 from thalweg.expressions import Expression
-from thalweg.operators.calls import Call, unpack
+from thalweg.operators.calls import Call, Refuse, unpack
 from thalweg.operators.purity import Touch, selecting
 from thalweg.schemas import Fields
 from thalweg.tuples import values_of
@@ -164,12 +164,15 @@ class FilterExpression(Shared, BlockBolt):
         self, expression: Expression, outputs: Fields, touches: Touch | None = None
     ) -> None:
         self.expression = expression
+        self.function = expression.text
         self.outputs, self.touches = outputs, touches
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Keep some rows."""
-        mask = pc.fill_null(self.expression.evaluate(batch), False)
-        kept = np.flatnonzero(_as_array(mask, batch).to_numpy(zero_copy_only=False))
+        found, refused = _evaluated(self.expression, batch, self.context.refuse)
+        kept = np.flatnonzero(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
+        if refused:
+            kept = np.delete(np.arange(batch.num_rows), refused)[kept]
         self.emit(batch.take(pa.array(kept)), parents=kept)
 
 
@@ -183,6 +186,7 @@ class Extend(Shared, BlockBolt):
         touches: Touch | None = None,
     ) -> None:
         self.columns = dict(columns)
+        self.function: Callable[..., Any] | str = self.process_block
         self.outputs, self.touches = outputs, touches
 
     def process_block(self, batch: pa.RecordBatch) -> None:
@@ -191,12 +195,14 @@ class Extend(Shared, BlockBolt):
         rows = np.arange(whole, dtype=np.int64)
         values: dict[str, Any] = {}
         for name, column in self.columns.items():
+            refuse = self._refuse_at(rows)
             if isinstance(column, Expression):
-                values[name] = _as_array(column.evaluate(batch), batch)
-                continue
-            self.function = column.function  # messages name the one at hand
-            python = self.values if len(rows) == whole else values_of(batch)
-            values[name], refused = column.over(batch, python, self._refuse_at(rows))
+                self.function = column.text  # messages name the one at hand
+                values[name], refused = _evaluated(column, batch, refuse)
+            else:
+                self.function = column.function
+                python = self.values if len(rows) == whole else values_of(batch)
+                values[name], refused = column.over(batch, python, refuse)
             if refused:
                 kept = np.delete(np.arange(batch.num_rows), refused)
                 batch, rows = batch.take(pa.array(kept)), rows[kept]
@@ -218,8 +224,43 @@ def _column(batch: pa.RecordBatch, name: str) -> Any:
     return batch.column(name) if name in batch.schema.names else None
 
 
-def _as_array(value: Any, batch: pa.RecordBatch) -> pa.Array:
-    return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
+def _evaluated(
+    expression: Expression, batch: pa.RecordBatch, refuse: Refuse
+) -> tuple[pa.Array, list[int]]:
+    """Evaluate an expression; gives the results, and the rows that were refused."""
+    if not batch.num_rows:  # all were refused before
+        return pa.nulls(0), []
+    try:
+        return _column_of(expression, batch), []
+    except RAISED:
+        refused: list[int] = []
+        for row, error in _raising(expression, batch, 0):
+            refuse(row, error)
+            refused.append(row)
+        if not refused:
+            raise  # it is no row alone, but the block
+        rest = batch.take(pa.array(np.delete(np.arange(batch.num_rows), refused)))
+        return (_column_of(expression, rest) if rest.num_rows else pa.nulls(0)), refused
+
+
+def _column_of(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
+    made = expression.evaluate(batch)
+    return pa.repeat(made, batch.num_rows) if isinstance(made, pa.Scalar) else made
+
+
+def _raising(
+    expression: Expression, batch: pa.RecordBatch, first: int
+) -> Iterator[tuple[int, Exception]]:
+    """Find the rows on which an expression raises, by halves: mostly there are few."""
+    try:
+        expression.evaluate(batch)
+    except RAISED as error:
+        half = batch.num_rows // 2
+        if not half:
+            yield first, as_error(error)
+            return
+        yield from _raising(expression, batch[:half], first)
+        yield from _raising(expression, batch[half:], first + half)
 
 
 def added_fields(columns: Mapping[str, Call | Expression], fields: Fields) -> Fields:

@@ -79,19 +79,23 @@ class Refusals:
         text = ", ".join(f"{name}={shorten(value, 80)}" for name, value in values.items())
         reason = f"{type(error).__name__}: {error}{hint or _attribute_hint(error)}"
         if self._policy == "fail":
-            raise self._error(reason, shorten_text(text), call) from error
+            raise self._error(reason, call, "tuple", shorten_text(text)) from error
         self._counter.errors += 1
         self._keep({"tuple": values, "reason": reason})
         self._listen(TupleRefused(self._component.name, self._task, shorten_text(text), reason))
 
     def block_failed(self, batch: pa.RecordBatch, error: Exception, call: Any) -> None:
         """Do the same for all tuples of a block on which a vectorised component raised."""
+        if self._policy == "fail" and batch.num_rows > 1:
+            reason = f"{type(error).__name__}: {error}"
+            block = f"{batch.num_rows} tuples, none of which it names"
+            raise self._error(reason, call, "block", block) from error
         for row in range(batch.num_rows):
             self.tuple_failed(row_shown(batch, row), error, call)
 
     def call_failed(self, error: Exception, call: Any) -> ComponentError:
         """Make the error for a call that has no tuple: prepare, a tick, the end."""
-        return self._error(f"{type(error).__name__}: {error}", None, call)
+        return self._error(f"{type(error).__name__}: {error}", call)
 
     def record_failed(self, raw: str, reason: str) -> None:
         """Raise, or note and go on, after a source met input that it cannot read."""
@@ -108,12 +112,12 @@ class Refusals:
         if self._letters is not None:
             self._letters.close()
 
-    def _error(self, reason: str, tuple_text: str | None, call: Any) -> ComponentError:
+    def _error(self, reason: str, call: Any, on: str = "", shown: str = "") -> ComponentError:
         name = self._component.name
         text = f"component {name!r}, task {self._task}, in {locate(call)}: {reason}"
-        if tuple_text is not None:
-            text += f"\n  tuple: {tuple_text}"
-        return ComponentError(name, self._task, text, tuple_text)
+        if on:
+            text += f"\n  {on}: {shown}"
+        return ComponentError(name, self._task, text, shown if on == "tuple" else None)
 
     def _keep(self, record: dict[str, Any]) -> None:
         if not isinstance(self._policy, DeadLetter) or self._letters is None:

@@ -83,7 +83,7 @@ def checked(made: Expression, fields: Fields, node: exp.Expr, truth: bool = Fals
     if truth and got not in (None, pa.bool_()):
         expected = "a condition, which is true or false"
         raise UsageError(explain(f"{written(node)!r}", "the query", expected, str(got)))
-    return made
+    return replace(made, text=written(node))  # what a run will call it where it raises
 
 
 def type_of(made: Expression, fields: Fields) -> pa.DataType | None:
