@@ -111,8 +111,8 @@ class Parts:
             st.tuples(ints, st.sampled_from(["BETWEEN", "NOT BETWEEN"]), ints, ints).map(
                 lambda t: f"({t[0]} {t[1]} {t[2]} AND {t[3]})"
             ),
-            pairs(self.conditions, ["AND", "OR"]),
-            self.conditions.map(lambda c: f"(NOT {c})"),
+            pairs(self.conditions | st.just("NULL"), ["AND", "OR"]),
+            (self.conditions | st.just("NULL")).map(lambda c: f"(NOT {c})"),
         )
 
     def _ints(self) -> Made:
@@ -121,12 +121,15 @@ class Parts:
             pairs(self.ints, ["+", "-", "*"]),
             # By 0 it is an error, here as there.
             st.tuples(self.ints, st.sampled_from([-3, -2, 2, 5])).map(
-                lambda t: f"({t[0]} % {t[1]})"
+                lambda t: f"({t[0]} % {t[1]} + {t[0]} // {t[1]})"
             ),
             called(self.ints, ["abs", "-"]),
             called(self.texts, ["length"]),
             st.tuples(self.ints, self.ints).map(lambda t: f"coalesce({t[0]}, {t[1]})"),
             self._cases(self.ints),
+            st.tuples(self.conditions, self.ints, self.ints).map(
+                lambda t: f"IF({t[0]}, {t[1]}, {t[2]})"
+            ),
         )
 
     def _floats(self) -> Made:
@@ -265,6 +268,34 @@ def test_joins(given: list[tuple[Any, ...]], join: str, on: str, where: str) -> 
 )
 def test_numbers_among_others(given: list[tuple[Any, ...]], where: str) -> None:
     ours, theirs = answers(f"SELECT n, x FROM t WHERE {where}", given)  # noqa: S608 (a test)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT n FROM t WHERE NULL",
+        "SELECT n FROM t WHERE n > 0 AND NULL",
+        "SELECT n FROM t WHERE n > 0 OR NULL",
+        "SELECT n FROM t WHERE NOT NULL",
+        "SELECT NULL AND n > 0 AS a, NULL OR n > 0 AS o, NOT (NULL) AS x, NULL OR NULL AS y FROM t",
+        "SELECT CASE WHEN NULL THEN 1 WHEN n > 0 THEN 2 END AS c, IF(NULL, 1, n) AS i FROM t",
+        "SELECT k, count(*) AS c FROM t GROUP BY k HAVING NULL OR count(*) > 1",
+        "SELECT IF(n > 0, 1, 2) AS c, IF(b, s, NULL) AS d FROM t",
+        "SELECT n // 2 AS a, n // -2 AS b, -n // 2 AS c FROM t",
+        *(
+            f"SELECT date_trunc('{unit}', w) AS c FROM t"  # noqa: S608 (a test)
+            for unit in ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
+        ),
+    ],
+)
+def test_forms_that_are_seldom_written(query: str) -> None:
+    given = [
+        (1, n, 0.5, "ab", "t", n > 0, at)
+        for n, at in zip((-3, 0, 1, 5), (*TIMES, dt.datetime(2024, 2, 29, 23, 59, 59)), strict=True)
+    ]
+    given.append((2, None, None, None, None, None, None))
+    ours, theirs = answers(query, given)
     assert ours == theirs
 
 

@@ -21,7 +21,9 @@ _FORMS = (
     "window of the query: expected WINDOW TUMBLING 1 HOUR, SLIDING 1 HOUR EVERY 5 MINUTES, "
     "SESSION 30 MINUTES, LANDMARK 1 HOUR, or ROWS 100 [EVERY 10], got "
 )
-_KNOWN = "columns, values, + - * / %, ||, comparisons, AND OR NOT, IN, IS NULL, BETWEEN, LIKE, CASE"
+_KNOWN = (
+    "columns, values, + - * / // %, ||, comparisons, AND OR NOT, IN, IS NULL, BETWEEN, LIKE, CASE"
+)
 _TIMES = "TIMESTAMP '2026-01-31 12:30:00', TIMESTAMPTZ '2026-01-31 12:30:00Z' or DATE '2026-01-31'"
 _SHARE = "a share between 0 and 1, as in approx_quantile(x, 0.9)"
 _GROUPS = "a column, an expression or a name of SELECT behind GROUP BY"
@@ -32,6 +34,15 @@ _GROUPS = "a column, an expression or a name of SELECT behind GROUP BY"
     [
         ("SELECT", "query: expected FROM a stream, got none"),
         ("DELETE FROM posts", "query: expected SELECT ... FROM ..., got DELETE"),
+        (
+            "SELECT tag FROM posts; SELECT at FROM posts",
+            "query: expected SELECT ... FROM ..., got several queries, with ; between them",
+        ),
+        (
+            "SELECT tag FROM posts UNION SELECT tag FROM posts",
+            "query: expected SELECT ... FROM ..., got UNION",
+        ),
+        ("SELEC tag", "query: expected SELECT ... FROM ..., got SELEC"),
         ("SELECT 'a", "query: expected SQL, got Error tokenizing 'SELECT ''"),
         (
             "SELECT tga FROM posts",
@@ -76,6 +87,14 @@ _GROUPS = "a column, an expression or a name of SELECT behind GROUP BY"
             "SELECT at, at + 1 AS at FROM posts",
             "column 'at' in SELECT: expected one column of that name, got it twice "
             "(say at + 1 AS another_name)",
+        ),
+        *(
+            (
+                f'SELECT at AS "{name}" FROM posts',  # noqa: S608 (a test)
+                f"column {name!r} in SELECT: expected a name that Python accepts, without leading "
+                "'_' (say at AS another_name)",
+            )
+            for name in ("two words", "class", "_at", "self")
         ),
         # --- joins
         (
@@ -128,7 +147,36 @@ _GROUPS = "a column, an expression or a name of SELECT behind GROUP BY"
         # --- expressions
         (
             "SELECT tag FROM posts WHERE regexp_matches(tag, 'a')",
-            f"\"REGEXP_LIKE(tag, 'a')\" in the query: expected {_KNOWN}",
+            f"\"regexp_matches(tag, 'a')\" in the query: expected {_KNOWN}",
+        ),
+        (
+            "SELECT tag FROM posts WHERE year(at) > 2000 AND (epoch(at + (1)) > 3)",
+            f"'YEAR(at)' in the query: expected {_KNOWN}",
+        ),
+        (
+            "SELECT at FROM posts WHERE 1 + strftime(at, ')') > 3",
+            f"\"strftime(at, ')')\" in the query: expected {_KNOWN}",
+        ),
+        (
+            "SELECT date_trunc('decade', at) AS x FROM posts",
+            "\"date_trunc('decade', at)\" in the query: expected one of the units ['second', "
+            "'minute', 'hour', 'day', 'week', 'month', 'quarter', 'year']",
+        ),
+        (
+            "SELECT date_trunc('hour', tag) AS x FROM posts",
+            "\"date_trunc('hour', tag)\" in the query: expected values that go together, got "
+            "Function 'floor_temporal' has no kernel matching input types (string) (tag: string; "
+            "date_trunc takes times, and --types FIELD:timestamp reads text as such)",
+        ),
+        (
+            "SELECT at // 0.5 AS x FROM posts",
+            "'at // 0.5' in the query: expected values that go together, got Function "
+            "'bit_wise_and' has no kernel matching input types (double, double) "
+            "(at: int64; // and % take whole numbers alone)",
+        ),
+        (
+            "SELECT IF(at > 1, 2) AS x FROM posts",
+            "'IF(at > 1, 2)' in the query: expected IF(condition, value, other)",
         ),
         (
             "SELECT trim(tag, 'j') FROM posts",
@@ -197,7 +245,7 @@ _GROUPS = "a column, an expression or a name of SELECT behind GROUP BY"
             "SELECT at % 1.5 AS x FROM posts",
             "'at % 1.5' in the query: expected values that go together, got Function "
             "'bit_wise_and' has no kernel matching input types (double, double) "
-            "(at: int64; % takes whole numbers alone)",
+            "(at: int64; // and % take whole numbers alone)",
         ),
         (
             "SELECT tag || at AS x FROM posts",

@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +39,7 @@ from thalweg.sql.clauses import not_sql, taken
 from thalweg.sql.expressions import Translator, checked, type_of
 from thalweg.sql.scope import Names
 from thalweg.sql.sources import Sources, conjuncts, filtered
-from thalweg.sql.strict import only, refused, written
+from thalweg.sql.strict import note_calls, only, plain, refused, written
 from thalweg.validation import unknown
 from thalweg.windows import agg
 from thalweg.windows.specs import CountWindow, WindowSpec, whole
@@ -51,6 +52,7 @@ _HINTS = {
     "distinct": "GROUP BY the columns",
     "with_": "compile the inner query first, and give its stream a name",
 }
+_A_NAME = "a name that Python accepts, without leading '_'"
 _NO_TIME = 'say --time FIELD, in a program time="FIELD" where the stream begins'
 
 
@@ -82,8 +84,9 @@ def _parsed(text: str) -> exp.Select:
         found = sqlglot.parse_one(text, read="duckdb")
     except SqlglotError as error:
         raise not_sql(error) from error
+    note_calls(text, found)
     if not isinstance(found, exp.Select):
-        raise UsageError(explain("query", expected="SELECT ... FROM ...", got=found.key.upper()))
+        raise UsageError(explain("query", expected="SELECT ... FROM ...", got=_kind(text, found)))
     for part, value in found.args.items():
         if value and part not in _KNOWN:
             name = part.strip("_").upper()
@@ -94,6 +97,15 @@ def _parsed(text: str) -> exp.Select:
         if type_.this == exp.DType.TIMESTAMPNTZ:  # what people have written as TIMESTAMP
             type_.set("this", exp.DType.TIMESTAMP)
     return found
+
+
+def _kind(text: str, found: exp.Expr) -> str:
+    """Name what was written instead of a SELECT."""
+    if isinstance(found, exp.Block):
+        return "several queries, with ; between them"
+    if isinstance(found, exp.SetOperation):
+        return str(found.key.upper())
+    return text.split(maxsplit=1)[0]
 
 
 def _clause(select: exp.Select, name: str) -> list[exp.Expr]:
@@ -129,13 +141,19 @@ def _outputs(select: exp.Select, plan: Sources) -> dict[str, exp.Expr]:
     found: dict[str, exp.Expr] = {}
     for node in select.expressions:
         for name, made in _output(node, plan):
-            if name in found or name == "self":
-                got = "it twice" if name in found else "a word of Python's"
+            if name in found or not _fits(name):
+                got = "it twice" if name in found else ""
+                expected = "one column of that name" if got else _A_NAME
                 hint = f"say {written(made)} AS another_name"
-                expected = "one column of that name"
                 raise UsageError(explain(f"column {name!r}", "SELECT", expected, got, hint))
             found[name] = made
     return found
+
+
+def _fits(name: str) -> bool:
+    """Say whether a field may be called like that."""
+    taken = keyword.iskeyword(name) or name.startswith("_") or name == "self"
+    return name.isidentifier() and not taken
 
 
 def _output(node: exp.Expr, plan: Sources) -> Iterator[tuple[str, exp.Expr]]:
@@ -160,7 +178,7 @@ def _name(node: exp.Expr) -> str:
     """Give the name of a column: what it is called, or what it is made of."""
     if isinstance(node, exp.Alias | exp.Column):
         return str(node.alias_or_name)
-    made = re.sub(r"\W+", "_", written(node).lower()).strip("_")
+    made = re.sub(r"\W+", "_", plain(node).lower()).strip("_")
     return made if made.isidentifier() else f"value_{made}".strip("_")
 
 

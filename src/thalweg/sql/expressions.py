@@ -20,7 +20,7 @@ from thalweg.errors import UsageError, explain
 from thalweg.expressions import Expression, as_float, col, lit
 from thalweg.schemas import Fields
 from thalweg.sql.scope import Names
-from thalweg.sql.strict import only, refused, written
+from thalweg.sql.strict import only, plain, refused, written
 
 _TYPES = {"INT": pa.int64(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "FLOAT": pa.float64()}
 _TYPES |= {"TEXT": pa.string(), "VARCHAR": pa.string(), "BOOLEAN": pa.bool_()}
@@ -32,9 +32,12 @@ _TIME_FORMS = (
 )
 #: Likely causes, by the function that does not take some values.
 _CAUSES = {
-    "'bit_wise_and'": "% takes whole numbers alone",
+    "'bit_wise_and'": "// and % take whole numbers alone",
+    "'floor_temporal'": "date_trunc takes times, and --types FIELD:timestamp reads text as such",
     "'binary_join_element_wise'": "|| takes texts alone, and CAST(x AS TEXT) makes one",
 }
+#: What times can be cut to.
+_UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 _WHOLE = range(-(2**63), 2**63)
 
 
@@ -72,6 +75,8 @@ def checked(made: Expression, fields: Fields, node: exp.Expr, truth: bool = Fals
 
     Where types of fields are not known, nothing is tried.
     """
+    if truth:
+        made = _with(_truth, made)
     try:
         got = type_of(made, fields)
     except (pa.ArrowException, TypeError) as error:
@@ -144,7 +149,7 @@ def _number(node: exp.Literal, sign: int = 1) -> int | float:
 
 
 def _type_name(node: exp.Cast) -> str:
-    return written(node.to).upper()
+    return plain(node.to).upper()
 
 
 def _moment(node: exp.Cast) -> Any:
@@ -165,6 +170,15 @@ def _binary(make: Callable[[Any, Any], Any], *flags: str) -> _Form:
         return made
 
     return _Form(("this", "expression", *flags), translate)
+
+
+def _both(make: Callable[[Any, Any], Expression]) -> _Form:
+    return _binary(lambda a, b: make(_with(_truth, a), _with(_truth, b)))
+
+
+def _truth(values: Any) -> Any:
+    """Make a NULL that stands in the query, which has no type, the unknown of conditions."""
+    return values.cast(pa.bool_()) if pa.types.is_null(values.type) else values
 
 
 def _unary(function: str, options: Any = None) -> _Form:
@@ -281,17 +295,44 @@ def _case(to: Translator, node: exp.Case) -> Expression:
     made = lit(None) if default is None else to.expression(default)
     for branch in reversed(node.args["ifs"]):
         only(branch, "this", "true")
-        # A condition that is unknown is not met.
-        condition = to.expression(branch.this).call("coalesce", lit(False))
-        made = condition.call("if_else", to.expression(branch.args["true"]), made)
+        made = _chosen(to, branch, made)
     return made
+
+
+def _if(to: Translator, node: exp.If) -> Expression:
+    if node.args.get("false") is None:
+        raise refused(node, expected="IF(condition, value, other)")
+    return _chosen(to, node, to.expression(node.args["false"]))
+
+
+def _chosen(to: Translator, node: exp.If, other: Expression) -> Expression:
+    # A condition that is unknown is not met.
+    condition = _with(_truth, to.expression(node.this)).call("coalesce", lit(False))
+    return condition.call("if_else", to.expression(node.args["true"]), other)
+
+
+def _quotient(one: Expression, other: Expression) -> Expression:
+    """Divide whole numbers, and give a whole one, cut towards 0."""
+    return _whole(one).call("divide_checked", _whole(other))
 
 
 def _remainder(one: Expression, other: Expression) -> Expression:
     """Give what division leaves, with the sign of what is divided; of whole numbers alone."""
-    # Nothing else has bits; of floating numbers this would not be exact.
-    whole, divisor = one.call("bit_wise_and", one), other.call("bit_wise_and", other)
-    return whole - whole.call("divide_checked", divisor) * divisor
+    return _whole(one) - _quotient(one, other) * _whole(other)
+
+
+def _whole(number: Expression) -> Expression:
+    """Have Arrow refuse all but whole numbers: nothing else has bits."""
+    return number.call("bit_wise_and", number)
+
+
+def _cut(to: Translator, node: exp.TimestampTrunc | exp.DateTrunc) -> Expression:
+    """Cut times off at the beginning of an hour, a day ..."""
+    unit = node.args["unit"].name.lower()
+    if unit not in _UNITS:
+        raise refused(node, expected=f"one of the units {list(_UNITS)}")
+    options = pc.RoundTemporalOptions(unit=unit)
+    return to.expression(node.this).call("floor_temporal", options=options)
 
 
 def _joined(to: Translator, node: exp.DPipe) -> Expression:
@@ -325,11 +366,12 @@ _FORMS: dict[type, _Form] = {
     exp.Mul: _binary(lambda a, b: a * b),
     exp.Div: _binary(lambda a, b: a / b, "typed", "safe"),
     exp.Mod: _binary(_remainder),
+    exp.IntDiv: _binary(_quotient),
     exp.DPipe: _Form(("this", "expression", "safe"), _joined),
-    exp.And: _binary(lambda a, b: a & b),
-    exp.Or: _binary(lambda a, b: a | b),
+    exp.And: _both(lambda a, b: a & b),
+    exp.Or: _both(lambda a, b: a | b),
     exp.Neg: _Form(("this",), _negated),
-    exp.Not: _Form(("this",), lambda to, node: ~to.expression(node.this)),
+    exp.Not: _Form(("this",), lambda to, node: ~_with(_truth, to.expression(node.this))),
     exp.Lower: _unary("utf8_lower"),
     exp.Upper: _unary("utf8_upper"),
     exp.Length: _unary("utf8_length"),
@@ -345,4 +387,7 @@ _FORMS: dict[type, _Form] = {
     exp.Coalesce: _Form(("this", "expressions"), _coalesce),
     exp.Cast: _Form(("this", "to"), _cast),
     exp.Case: _Form(("this", "ifs", "default"), _case),
+    exp.If: _Form(("this", "true", "false"), _if),
+    exp.TimestampTrunc: _Form(("this", "unit"), _cut),
+    exp.DateTrunc: _Form(("this", "unit"), _cut),
 }

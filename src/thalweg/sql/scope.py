@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from thalweg.errors import UsageError, explain
-from thalweg.sql.strict import only, refused, written
+from thalweg.sql.strict import only, plain, refused, written
 
 #: A table, by its alias, and one of its columns.
 Place = tuple[str, str]
@@ -64,8 +64,7 @@ class Names:
 
     def canonical(self, node: exp.Expr) -> str:
         """Write a part of a query so that two that mean the same columns are the same text."""
-        plain = node.unnest().copy()
-        return written(plain.transform(self._named))
+        return plain(node.unnest().copy().transform(self._named))
 
     def _named(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.is_star and self.knows(node):

@@ -13,13 +13,17 @@ thalweg.errors.UsageError: "TRIM(x, 'j')" in the query: expected no second argum
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
-from sqlglot import ErrorLevel, exp
+import sqlglot
+from sqlglot import Dialect, ErrorLevel, Token, TokenType, exp, generator
 
 from thalweg.errors import UsageError, explain
 
-KNOWN = "columns, values, + - * / %, ||, comparisons, AND OR NOT, IN, IS NULL, BETWEEN, LIKE, CASE"
+KNOWN = (
+    "columns, values, + - * / // %, ||, comparisons, AND OR NOT, IN, IS NULL, BETWEEN, LIKE, CASE"
+)
 #: Arguments of nodes as people call them, where that is something else.
 _WORDS = {
     "expression": "second argument",
@@ -38,8 +42,53 @@ _WORDS = {
 }
 
 
+class _AsSaid(Dialect):
+    """Writes what the parser has read as it was said."""
+
+    class Generator(generator.Generator):
+        TRANSFORMS: ClassVar = {
+            **generator.Generator.TRANSFORMS,
+            exp.If: lambda to, node: to.func("IF", *node.args.values()),
+            exp.IntDiv: lambda to, node: to.binary(node, "//"),
+        }
+
+        def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
+            made = str(super().sql(expression, key, comment))
+            said = expression.meta.get(_SAID, "") if isinstance(expression, exp.Func) else ""
+            name = said.partition("(")[0].strip().upper()
+            return made if key or made.startswith(name) else str(said)
+
+
+_SAID = "said"
+
+
+def note_calls(query: str, found: exp.Expr) -> None:
+    """Keep how calls are written in a query, as the parser has words of its own for many."""
+    words = sqlglot.tokenize(query, read="duckdb")
+    for node in found.find_all(exp.Func):
+        start = node.meta.get("start")
+        if start is not None:
+            node.meta[_SAID] = query[start : _end(words, start)]
+
+
+def _end(words: Sequence[Token], start: int) -> int:
+    depth = 0
+    for word in words:
+        if word.start >= start:
+            depth += word.token_type == TokenType.L_PAREN
+            depth -= word.token_type == TokenType.R_PAREN
+            if not depth and word.token_type == TokenType.R_PAREN:
+                return word.end + 1
+    return start
+
+
 def written(node: exp.Expr) -> str:
-    """Write a part of a query as SQL."""
+    """Write a part of a query as it stands there, for people."""
+    return str(node.sql(_AsSaid, unsupported_level=ErrorLevel.IGNORE))
+
+
+def plain(node: exp.Expr) -> str:
+    """Write a part of a query as no dialect does, for comparing and naming."""
     return str(node.sql(unsupported_level=ErrorLevel.IGNORE))
 
 
