@@ -74,25 +74,30 @@ class ManualClock:
         self._now += seconds
 
 
-def seconds(duration: float | str) -> float:
+def seconds(duration: float | str, what: str = "duration", zero: bool = False) -> float:
     """Read a duration: a number of seconds, or text such as ``"10 s"`` or ``"5 minutes"``.
+
+    Messages say ``what`` it is for; 0 is refused unless it makes sense there.
 
     >>> seconds("10 s"), seconds("250ms"), seconds("5 minutes"), seconds(2)
     (10.0, 0.25, 300.0, 2.0)
+    >>> seconds("0", zero=True), seconds("0 s", zero=True)
+    (0.0, 0.0)
     """
     if isinstance(duration, int | float) and not isinstance(duration, bool):
         value = float(duration)
+    elif zero and str(duration).strip() == "0":
+        value = 0.0
     else:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", str(duration).lower())
         if not match or match[2] not in _UNITS:
-            raise _bad_duration(duration)
+            raise _bad_duration(duration, what, zero)
         value = float(match[1]) * _UNITS[match[2]]
-    if not 0 < value < float("inf"):
-        raise _bad_duration(duration)
+    if not 0 <= value < float("inf") or not (value or zero):
+        raise _bad_duration(duration, what, zero)
     return value
 
 
-def _bad_duration(duration: object) -> UsageError:
-    return UsageError(
-        explain("duration", expected="seconds above 0, or text such as '10 s'", got=repr(duration))
-    )
+def _bad_duration(duration: object, what: str, zero: bool) -> UsageError:
+    expected = f"seconds {'from 0 on' if zero else 'above 0'}, or text such as '10 s'"
+    return UsageError(explain(what, expected=expected, got=repr(duration)))

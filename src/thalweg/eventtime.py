@@ -88,8 +88,9 @@ def event_time(
     if unit not in get_args(UnitName):
         expected = f"one of {get_args(UnitName)}"
         raise TopologyError(explain(f"unit of time field {field!r}", "", expected, repr(unit)))
-    late = span(delay) if delay else 0
-    return EventTime(field, late, seconds(idle) if idle else None, unit)
+    of = f"of time field {field!r}"
+    late = span(delay or 0, f"delay {of}", zero=True)
+    return EventTime(field, late, seconds(idle, f"idle {of}") if idle else None, unit)
 
 
 def as_event_time(given: Any) -> EventTime:
@@ -136,12 +137,12 @@ def told_again(name: str) -> TopologyError:
     return TopologyError(explain(f"window or join {name!r}", "", expected, got, hint))
 
 
-def span(duration: float | str) -> int:
-    """Read a length of time, as microseconds."""
-    length = max(1, round(seconds(duration) * SECOND))
-    if length > LAST - FIRST:
-        raise UsageError(explain("duration", "", "at most 9999 years", repr(duration)))
-    return length
+def span(duration: float | str, what: str = "duration", zero: bool = False) -> int:
+    """Read a length of time, as microseconds; one above 0, or also 0 itself."""
+    length = seconds(duration, what, zero)
+    if length * SECOND > LAST - FIRST:
+        raise UsageError(explain(what, "", "at most 9999 years", repr(duration)))
+    return max(1, round(length * SECOND)) if length else 0
 
 
 def micros(column: pa.Array, unit: UnitName = "s") -> Micros:

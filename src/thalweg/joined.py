@@ -61,7 +61,8 @@ def join_streams(left: S, right: S, on: Any, given: JoinOptions, options: dict[s
         _side(left, left.fields.names, name),
         _side(right, tuple(kept), name),
         given.how,
-        None if given.within is None else _apart(given.within),
+        # 0 is the same moment.
+        None if given.within is None else span(given.within, f"within of join {name!r}", zero=True),
     )
     kind: type[StreamJoin] = AsOfJoin if given.as_of else WithinJoin
     reads = left.flow._builder.add_bolt(name, kind(what, outputs), **options)
@@ -69,11 +70,6 @@ def join_streams(left: S, right: S, on: Any, given: JoinOptions, options: dict[s
         for component, output in stream.origins:
             reads.grouping(component, groupings.Fields(names), output)
     return left._made(name, outputs, left.time)
-
-
-def _apart(within: float | str) -> int:
-    """Read how far tuples may be apart, as microseconds; 0 is the same moment."""
-    return span(within) if within else 0
 
 
 def _keys(on: Any, name: str) -> dict[str, str]:

@@ -297,7 +297,9 @@ def column_rows(column: Any, rows: Any) -> Any:
 def _hint(name: str, wanted: pa.DataType | None) -> str:
     if wanted is not None and pa.types.is_timestamp(wanted):
         zone = "pa.timestamp('us')" if wanted.tz else "pa.timestamp('us', 'UTC')"
-        return f"for times {'without' if wanted.tz else 'with'} a zone declare {{{name!r}: {zone}}}"
+        which = f"times {'without' if wanted.tz else 'with'} a zone"
+        option = f"--types {name}:timestamp{'' if wanted.tz else 'tz'}"
+        return f"for {which} declare {{{name!r}: {zone}}}, or {option} for a query"
     return f"convert the value, or declare the type, for example {{{name!r}: float}}"
 
 

@@ -86,13 +86,18 @@ class Windowed(Generic[S]):
         if self.relation not in get_args(RelationName):
             expected = f"one of {get_args(RelationName)}"
             raise TopologyError(explain("relation", "", expected, repr(self.relation)))
-        if isinstance(self.spec, CountWindow) and (self.allowed or self.late != "drop"):
+        if isinstance(self.spec, CountWindow) and (self._allowed or self.late != "drop"):
             expected, hint = "no allowed and no late", "by their number tuples are never late"
             raise TopologyError(explain("window of rows", "", expected, hint=hint))
-        simple = isinstance(self.spec, TimeWindow) and not self.allowed and self.late == "drop"
+        simple = isinstance(self.spec, TimeWindow) and not self._allowed and self.late == "drop"
         if self.relation != "rstream" and not simple:
             expected = "tumbling(...) or sliding(...), without allowed and late"
             raise TopologyError(explain(f"relation {self.relation!r}", "", expected))
+
+    @property
+    def _allowed(self) -> int:
+        """How long windows are told again, as microseconds."""
+        return span(self.allowed or 0, "allowed of a window", zero=True)
 
     def aggregate(self, name: str | None = None, /, **into: Any) -> S:
         """Give a tuple for each window: key, ``start``, ``end``, and results by name.
@@ -113,7 +118,7 @@ class Windowed(Generic[S]):
         bolt = self._bolt(wanted, made)
         self.stream.flow._bolt(self.stream, wanted, bolt, options)
         by_time = isinstance(bolt, TimeWindows)
-        result = EventTime("end", shift=-1, again=bool(self.allowed)) if by_time else None
+        result = EventTime("end", shift=-1, again=self._allowed > 0) if by_time else None
         made_stream = self.stream._made(wanted, bolt.outputs, result)
         return made_stream if self.relation == "rstream" else self._changes(made_stream, options)
 
@@ -157,7 +162,7 @@ class Windowed(Generic[S]):
             self._time(name),
             tuple(made),
             tuple(made.values()),
-            span(self.allowed) if self.allowed else 0,
+            self._allowed,
             self.late,
         )
         streams = {EARLY_STREAM: outputs} | ({LATE_STREAM: fields} if self.late == "side" else {})
@@ -169,7 +174,7 @@ class Windowed(Generic[S]):
             return EventTime("")
         if given is None:
             raise no_time(name, self.stream.apart)
-        if given.again and not self.allowed and self.late == "drop":
+        if given.again and not self._allowed and self.late == "drop":
             raise told_again(name)
         if given.field not in self.stream.fields:
             raise unknown(given.field, "field", f"time of {name!r}", self.stream.fields.names)

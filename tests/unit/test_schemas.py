@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -135,3 +136,17 @@ def test_a_returned_batch_is_reordered_and_cast_to_the_stream():
 def test_a_returned_batch_that_does_not_fit_is_refused(given, message):
     with pytest.raises(SchemaError, match=message):
         Shape(fields({"a": int, "b": str})).conform(given)
+
+
+@pytest.mark.parametrize(
+    ("zone", "said"),
+    [
+        ("", "with a zone declare {'at': pa.timestamp('us', 'UTC')}, or --types at:timestamptz"),
+        ("UTC", "without a zone declare {'at': pa.timestamp('us')}, or --types at:timestamp"),
+    ],
+)
+def test_a_time_of_the_other_kind_is_told_how_to_declare_it(zone: str, said: str) -> None:
+    value = dt.datetime(2026, 1, 1, tzinfo=None if zone else dt.UTC)
+    shape = Shape(fields({"at": pa.timestamp("us", zone or None)}))
+    with pytest.raises(SchemaError, match=re.escape(f"(for times {said} for a query)")):
+        shape.make([[value]])

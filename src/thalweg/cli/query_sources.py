@@ -25,7 +25,7 @@ def stream_source(text: str, fields: Mapping[str, Any], tail: str = "") -> Any:
     """Make the source; one by address has just these fields, in JSON."""
     kind = text.partition("://")[0] if "://" in text else ""
     if not kind:
-        return Files(patterns_of(text), FORMAT, seconds(tail) if tail else None)
+        return Files(patterns_of(text), FORMAT, seconds(tail, "--tail") if tail else None)
     if kind not in _ADDRESSES:
         expected = f"files, or an address that begins with one of {list(_ADDRESSES)}"
         raise UsageError(explain("--source", expected=expected, got=text))
