@@ -20,6 +20,12 @@ LIMIT = 120_000
 VIEWS = ["overview", "graph", "keys", "reconfigurations", "scaling", "order", "logs"]
 #: Where screenshots go; none are taken without it.
 SHOTS = os.environ.get("THALWEG_SCREENSHOTS")
+#: Lets a test say whether somebody sees a tab; without a screen, browsers say so of all of them.
+SEEN = """
+let seen = true;
+Object.defineProperty(document, "visibilityState", { get: () => (seen ? "visible" : "hidden") });
+window.see = (now) => { seen = now; document.dispatchEvent(new Event("visibilitychange")); };
+"""
 
 
 @contextmanager

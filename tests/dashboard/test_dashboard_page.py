@@ -16,7 +16,19 @@ from running_page import Running, program, running
 from visiting import HOSTILE, LONG, RIGHT_TO_LEFT, address, canned, keys, snapshot, told, words
 
 import thalweg as tw
-from browsing import CHROMIUM, LIMIT, VIEWS, chromium, drawn, page_of, same, shot, until, visit
+from browsing import (
+    CHROMIUM,
+    LIMIT,
+    SEEN,
+    VIEWS,
+    chromium,
+    drawn,
+    page_of,
+    same,
+    shot,
+    until,
+    visit,
+)
 from thalweg.dashboard import web
 from thalweg.dashboard.hub import Hub
 from thalweg.dashboard.serving import Dashboard
@@ -620,14 +632,6 @@ def test_a_long_name_leaves_room_for_other_columns_on_a_phone(browser: Any) -> N
         assert cells[0]["width"] < 200
         assert cells[2]["x"] + cells[2]["width"] < 390
         shot(page, "phone-long-names")
-
-
-#: Lets a test say whether somebody sees a tab; without a screen, browsers say so of all of them.
-SEEN = """
-let seen = true;
-Object.defineProperty(document, "visibilityState", { get: () => (seen ? "visible" : "hidden") });
-window.see = (now) => { seen = now; document.dispatchEvent(new Event("visibilitychange")); };
-"""
 
 
 def test_many_tabs_do_not_keep_each_other_from_the_run(browser: Any) -> None:

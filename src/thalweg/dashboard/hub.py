@@ -166,6 +166,13 @@ class Hub:
                 return found[:count]
         return found
 
+    @property
+    def newest(self) -> int:
+        """Number of the newest record; 0 before the first."""
+        with self._lock:
+            ends = (next(shelf.newest(), None) for shelf in self._shelves.values())
+            return max((record.n for record in ends if record is not None), default=0)
+
     def last(self, kind: str) -> dict[str, Any] | None:
         """Give the last record of a kind; None before the first."""
         return next(iter(self.recent((kind,), 1)), None)

@@ -17,6 +17,8 @@ _BEAT = 10.0
 _GATHER = 0.1
 #: Says that nothing more will come here.
 END = b"event: end\ndata: {}\n\n"
+#: The same to who has followed another run, whose numbers say nothing here.
+OTHER = b'event: end\ndata: {"other": true}\n\n'
 #: What a browser waits before it comes again, in milliseconds.
 _RETRY = b"retry: 2000\n\n"
 MEDIA_TYPE = "text/event-stream"

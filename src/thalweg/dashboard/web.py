@@ -19,7 +19,7 @@ from thalweg.dashboard.door import SAID, Door, let_in, refused
 from thalweg.dashboard.figures import figures
 from thalweg.dashboard.hub import Hub, is_over
 from thalweg.dashboard.picture import picture
-from thalweg.dashboard.streaming import END, MEDIA_TYPE, Told
+from thalweg.dashboard.streaming import MEDIA_TYPE, OTHER, Told
 from thalweg.errors import explain
 from thalweg.recording.records import TOPOLOGY
 from thalweg.server.answering import Guard, answer, endpoint, no_route
@@ -100,6 +100,7 @@ class Pages:
             "run": self._run,
             "known": self._door.is_known(dict(_headers(request))),
             "gone": self._hub.gone,
+            "newest": self._hub.newest,
         }
 
     def _records(self, request: Request, _body: bytes) -> Response:
@@ -115,7 +116,7 @@ class Pages:
         except Refusal as refusal:
             return answer({"error": str(refusal)}, refusal.status)
         if request.query_params.get("run", self._run) != self._run:  # numbers begin anew here
-            return Response(END, media_type=MEDIA_TYPE)
+            return Response(OTHER, media_type=MEDIA_TYPE)
         if request.method == "HEAD":  # who wants no records does not stay
             return Response(media_type=MEDIA_TYPE)
         if self._streams >= _MOST_STREAMS:

@@ -28,7 +28,7 @@ export async function reason(answer) {
 // a host for all its tabs, and a stream holds one: a tab that nobody sees lets go of its own.
 export class Following {
   // told: address() of the stream, take() (asks for what was missed), add(record),
-  // changed(connected, why) and ended() (no more will come here)
+  // changed(connected, why) and ended(other) (no more will come here; whether that is because another run is here)
   constructor(told) {
     this.told = told;
     this.source = null;
@@ -63,11 +63,11 @@ export class Following {
       told.changed(false, "");
       if (source.readyState === EventSource.CLOSED) this.refused();  // else it comes again by itself
     };
-    source.addEventListener("end", () => {
+    source.addEventListener("end", (message) => {
       this.wanted = false;
       this.close();
       told.changed(false, "");
-      told.ended();
+      told.ended(JSON.parse(message.data).other === true);
     });
   }
 

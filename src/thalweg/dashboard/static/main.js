@@ -144,13 +144,15 @@ function turn() {
   window.scrollTo(0, 0);
 }
 
+// Gets what there was when this visitor was told what it can do, in as many answers as that needs. What
+// comes meanwhile is left to the stream: on a slow way there would always be something new.
 async function take() {
-  for (;;) {
-    const records = await get(`api/records?after=${page.store.last}`);
+  let records;
+  do {
+    records = await get(`api/records?after=${page.store.last}`);
     for (const record of records) await add(record);
     soon();
-    if (records.length === 0) return;
-  }
+  } while (records.length > 0 && page.store.last < page.state.newest);
 }
 
 async function add(record) {
@@ -165,11 +167,11 @@ const following = new Following({
   take,
   add: async (record) => { await add(record); soon(); },
   changed: (connected, why) => { Object.assign(page, { connected, why }); soon(); },
-  // A server starts what has died again.
-  ended: () => { if (page.state.served) setTimeout(again, AGAIN); },
+  // A server starts what has died again; elsewhere somebody may have started another run.
+  ended: (other) => { if (other || page.state.served) setTimeout(again, AGAIN); },
 });
 
-// Shows what runs now under the same name.
+// Shows what runs now under the same name, or at the same address.
 async function again() {
   try {
     page.state = await get("api/state");
