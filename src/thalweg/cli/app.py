@@ -335,6 +335,7 @@ def report(
 
 @app.command(short_help="Show a recording, or a server, on a web page.")
 def ui(
+    context: typer.Context,
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE.sqlite]", help="What --record has kept.")
     ] = None,
@@ -353,6 +354,10 @@ def ui(
     """Show a recording, or what a server runs, on a web page until Ctrl-C."""
     if file is None and root is None:
         text = f"expected FILE.sqlite, or the --root of a server (or {serving.ROOT_VARIABLE})"
+        raise typer.BadParameter(text)
+    source = context.get_parameter_source("root")  # a variable is there for other commands too
+    if file is not None and source is not None and source.name == "COMMANDLINE":
+        text = "--root: expected only without FILE.sqlite"
         raise typer.BadParameter(text)
     with reported(debug):
         if file is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -96,10 +95,10 @@ class Page:
             except Exception as error:
                 if self.how.ui_stay:
                     tell(error, self.how.logs)  # now: the page may stay for long
-                    _stay(run.stop, self.how.logs)
+                    _stay(self.how.logs)
                 raise
             if self.how.ui_stay:
-                _stay(run.stop, self.how.logs)
+                _stay(self.how.logs)
 
     def _told(self, address: str, here: bool) -> AbstractContextManager[None]:
         if self.how.logs:
@@ -110,12 +109,14 @@ class Page:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM be a Ctrl-C."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Let Ctrl-C interrupt at once, and SIGTERM do the same: here is no run that would be ended."""
+    both = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, signal.default_int_handler) for each in both}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @_terminable()
@@ -164,12 +165,11 @@ def _take(recording: Recording, hub: Hub, after: int) -> int:
     return after
 
 
-def _stay(stop: threading.Event, logs: bool) -> None:
-    """Wait for a Ctrl-C: the first one sets ``stop``, and one after that interrupts."""
-    before = stop.is_set()  # as it was before anybody is told to press it
-    with suppress(KeyboardInterrupt):
+def _stay(logs: bool) -> None:
+    """Wait for a Ctrl-C."""
+    with suppress(KeyboardInterrupt), _terminable():
         say("the page stays until Ctrl-C", logs)
-        while stop.is_set() == before:
+        while True:
             time.sleep(_EVERY)
 
 
