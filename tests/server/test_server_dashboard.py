@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 from browsing import LIMIT
 from thalweg.cli.app import app
 from thalweg.control.scaling.policies import NAMES
+from thalweg.dashboard.streaming import OTHER
 from thalweg.server.folders import Home
 
 SHOTS = os.environ.get("THALWEG_SCREENSHOTS")
@@ -79,11 +81,25 @@ def test_each_topology_has_a_page_with_all_that_a_run_tells(shop: tuple[Served, 
     records = pages.get(f"{one}api/records")
     assert [each["kind"] for each in records[:2]] == ["topology", "run_started"]
     assert set(pages.get(f"{one}api/topology")["picture"]["boxes"]) >= {"numbers", "count"}
-    assert 'thalweg_tuples_in_total{topology="counting"}' in pages.get(f"{one}metrics")
+    assert 'thalweg_tuples_in_total{topology="shop"}' in pages.get(f"{one}metrics")
     state = pages.get(f"{one}api/state")
     assert state["served"] == "shop"
     assert "count" in state["bolts"]
     assert state["policies"] == list(NAMES)
+
+
+def test_figures_have_the_same_names_at_the_root_and_behind_a_topology(
+    shop: tuple[Served, Pages],
+) -> None:
+    _, pages = shop
+    path = "api/v1/topology/summary"
+    for known in pages.get(path)["topologies"]:
+        one = f"topologies/{known['name']}/"
+        (found,) = pages.get(f"{one}{path}")["topologies"]
+        assert (found["name"], found["id"]) == (known["name"], known["id"])
+        assert pages.get(f"{one}api/v1/topology/{known['encodedId']}")["id"] == known["id"]
+        text = pages.get(f"{one}metrics")
+        assert set(re.findall(r'topology="(\w+)"', text)) == {known["name"]}
 
 
 def test_there_are_no_other_pages(shop: tuple[Served, Pages]) -> None:
@@ -144,7 +160,7 @@ def test_a_policy_is_set_by_a_command_and_stays_after_a_restart(tmp_path: Path) 
         server.until("shop", lambda v: v.pid != died and v.status and v.status.policy == "ds2")
         # What is shown is the new process, and a stream of the old one ends.
         until(lambda: pages.get(f"{one}state")["run"] != before)
-        assert pages.get(f"{one}stream?after=0&run={before}") == "event: end\ndata: {}\n\n"
+        assert pages.get(f"{one}stream?after=0&run={before}") == OTHER.decode()
         server.until("shop", tuples_in)
         until(lambda: len(pages.get(f"{one}records")) > 2)
         assert len(Home(server.root / "topologies/shop").recordings()) == 2

@@ -109,7 +109,7 @@ def _page(hub: Hub, stop: threading.Event) -> Iterator[str]:
     from thalweg.dashboard.actions import Actions  # noqa: PLC0415 (a web server)
     from thalweg.dashboard.serving import Dashboard  # noqa: PLC0415 (a web server)
 
-    actions: Any = Actions(Steering(), stop, ("kill",))
+    actions: Any = Actions(Steering(), stop, ("kill",), several=True)
     with Dashboard(hub, actions=actions) as dashboard:
         yield dashboard.address
 

@@ -92,6 +92,8 @@ class Actions:
     bolts: Callable[[], tuple[str, ...]] = tuple
     #: Gives the policy that decides about degrees; empty where there is none.
     leading: Callable[[], str] = str
+    #: Whether runs follow each other, so that something can be done also between two of them.
+    several: bool = False
 
     def do(self, name: str, body: bytes) -> dict[str, Any]:
         """Let it be done; gives what to expect."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -40,17 +40,24 @@ PATHS = (
 )
 
 
-def figures(hub: Hub, now: Callable[[], float] = time.time) -> dict[str, Handler]:
-    """Give what answers, by path."""
+def figures(
+    hub: Hub,
+    now: Callable[[], float] = time.time,
+    named: Callable[[], Mapping[str, Any]] = dict,
+) -> dict[str, Handler]:
+    """Give what answers, by path; ``named`` gives what is said of the run instead of its record."""
+
+    def seen_now() -> Seen:
+        return seen(hub, now(), named())
 
     def of(read: Callable[[Seen], Any]) -> Handler:
-        return lambda _request, _body: read(seen(hub, now()))
+        return lambda _request, _body: read(seen_now())
 
     def one(request: Request, _body: bytes) -> Any:
-        return topology_page(_asked(request, hub, now()), window(request))
+        return topology_page(_asked(request, seen_now()), window(request))
 
     def component(request: Request, _body: bytes) -> Any:
-        name, of_run = request.path_params["component"], _asked(request, hub, now())
+        name, of_run = request.path_params["component"], _asked(request, seen_now())
         check_component(of_run, name)
         return component_page(of_run, name, window(request))
 
@@ -66,8 +73,8 @@ def check_component(of_run: Seen, name: str) -> None:
         raise Refusal(str(error), 404) from error
 
 
-def seen(hub: Hub, now: float) -> Seen:
-    """Put together what the last records say of a run."""
+def seen(hub: Hub, now: float, named: Mapping[str, Any]) -> Seen:
+    """Put together what the last records say of a run, under the name that it is known by."""
     topology = hub.last(TOPOLOGY)
     looks = [found for kind in ("progress", "run_finished") if (found := hub.last(kind))]
     if topology is None or not looks:
@@ -78,7 +85,7 @@ def seen(hub: Hub, now: float) -> Seen:
     except msgspec.ValidationError as error:  # a file from elsewhere
         raise Refusal(explain("figures", "", "a snapshot", str(error)), 422) from error
     errors = hub.recent(ERRORS, _MOST_ERRORS)
-    return Seen(topology, snapshot, errors, _status(hub, last), now)
+    return Seen({**topology, **named}, snapshot, errors, _status(hub, last), now)
 
 
 def _status(hub: Hub, last: dict[str, Any]) -> str:
@@ -97,8 +104,7 @@ def prometheus(text: str) -> Response:
     return Response(text, headers={"content-type": CONTENT_TYPE})
 
 
-def _asked(request: Request, hub: Hub, now: float) -> Seen:
-    found = seen(hub, now)
+def _asked(request: Request, found: Seen) -> Seen:
     if request.path_params["id"] != found.id:
         text = explain(f"topology {request.path_params['id'][:80]!r}", "", found.id)
         raise Refusal(text, 404)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from thalweg.dashboard.figures import PATHS, check_component, prometheus, seen, window
-from thalweg.dashboard.topologies import Topologies
+from thalweg.dashboard.topologies import Topologies, named
 from thalweg.errors import ThalwegError, explain
 from thalweg.exporting.prometheus import prometheus_text
 from thalweg.exporting.storm_rest import (
@@ -87,7 +86,7 @@ class _Asked:
         if status is None or status.snapshot is None:
             return None
         word = "KILLED" if not view.alive else "ACTIVE" if status.active else "INACTIVE"
-        known = {"name": view.record.name, "wall": status.since or 0.0}
+        known = named(view.record.name, status)
         return Seen(known, status.snapshot, status=word, now=self._now())
 
     def _named(self, request: Request) -> Seen:
@@ -98,8 +97,7 @@ class _Asked:
         if name is None or shown is None:
             ids = ", ".join(each.id for each in found.values()) or "none yet"
             raise Refusal(explain(f"topology {asked[:80]!r}", "", f"one of {ids}"), 404)
-        recorded = seen(shown.hub, self._now())
-        return replace(recorded, topology=recorded.topology | found[name].topology)
+        return seen(shown.hub, self._now(), found[name].topology)
 
 
 def merged(texts: Iterable[str]) -> str:

@@ -52,7 +52,7 @@ class Several:
         remote = Remote(self._topologies.client, name)
         knows = partial(_bolts, hub), partial(leading, hub)
         pages = Pages(hub, self._door, Actions(remote, remote, NAMES, *knows))
-        pages.served = name
+        pages.served, pages.named = name, partial(self._topologies.named, name)
         return Router(routes=pages.routes())
 
 

@@ -19,7 +19,7 @@ from thalweg.errors import ThalwegError
 from thalweg.recording.reading import Recording
 from thalweg.server.access import check_name
 from thalweg.server.client import Client
-from thalweg.server.folders import Root, View
+from thalweg.server.folders import Root, Status, View
 
 #: Seconds between two looks at the server.
 _EVERY = 0.5
@@ -101,6 +101,12 @@ class Topologies:
                 return self._looked_at(name)
         return None
 
+    def named(self, name: str) -> dict[str, Any]:
+        """Say of a topology that is shown what the server calls it, and when it began."""
+        with suppress(*_WRONG):
+            return named(name, self._root.home(name).status())
+        return named(name, None)
+
     def close(self) -> None:
         """Let nobody wait any longer."""
         with self._lock:
@@ -147,6 +153,11 @@ class Topologies:
         except (ThalwegError, msgspec.ValidationError) as error:  # it may come again
             told["error"] = str(error)
         self.hub.add(told)
+
+
+def named(name: str, status: Status | None) -> dict[str, Any]:
+    """Say how figures of a topology are named: everywhere the same."""
+    return {"name": name, "wall": (status.since if status else None) or 0.0}
 
 
 def _summary(view: View) -> dict[str, Any]:

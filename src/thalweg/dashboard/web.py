@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -45,6 +45,8 @@ class Pages:
         self._run = secrets.token_hex(8)
         #: The name that a server knows the run by; empty where it is none of a server.
         self.served = ""
+        #: How figures of the run are named, where that is not as its program says.
+        self.named: Callable[[], Mapping[str, Any]] = dict
 
     def common(self) -> list[BaseRoute]:
         """Give the routes of every page."""
@@ -64,7 +66,7 @@ class Pages:
             Route("/api/actions/{name}", endpoint(self._act), methods=["POST"]),
             *(
                 Route(path, endpoint(handle), methods=["GET"])
-                for path, handle in figures(self._hub).items()
+                for path, handle in figures(self._hub, named=self.named).items()
             ),
         ]
 
@@ -97,6 +99,7 @@ class Pages:
             "bolts": actions.bolts() if actions else (),
             "policies": actions.policies if actions else (),
             "served": self.served,
+            "several": actions is not None and actions.several,
             "run": self._run,
             "known": self._door.is_known(dict(_headers(request))),
             "gone": self._hub.gone,
@@ -137,7 +140,8 @@ class Pages:
         name = request.path_params["name"]
         if self._actions is None:
             raise Refusal(explain("action", "", "a run that goes on", "a recording"), 409)
-        if not self.served and is_over(self._hub):  # a server itself knows what goes on
+        goes_on = self.served or self._actions.several  # a server itself knows what does
+        if not goes_on and is_over(self._hub):
             raise Refusal(explain("action", "", "a run that goes on", "one that is over"), 409)
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         if kind != "application/json":  # what a form of another page cannot send

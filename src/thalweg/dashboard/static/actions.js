@@ -75,13 +75,17 @@ export class Buttons {
   }
 
   show(model) {
-    const { state } = model, hindered = hindrance(model);
+    const { state } = model, hindered = hindrance(model), focused = document.activeElement;
     for (const [name, button] of Object.entries(this.made)) {
       const there = state.actions.includes(name);
       button.hidden = !there;
       const idle = (name === "pause" && model.paused) || (name === "resume" && !model.paused);
       button.disabled = hindered !== "" || idle;
     }
+    // Who paused by keyboard goes on where it can be taken back; a button that is disabled loses the focus.
+    const { pause, resume } = this.made;
+    if (focused === pause && pause.disabled) resume.focus();
+    if (focused === resume && resume.disabled) pause.focus();
     setText(this.note, hindered);
   }
 }
@@ -89,7 +93,7 @@ export class Buttons {
 // Why nothing can be done now; empty where something can.
 export function hindrance({ state, over, connected }) {
   if (state.live === false) return "This is a recording: there is nothing to steer.";
-  if (over) return "The run is over.";
+  if (over && !state.several) return "The run is over.";
   if (connected === null) return "Loading.";
   if (!connected) return "Not connected: actions come back with the connection.";
   if (!state.known) return "To act, open the address that was printed in the terminal: it has the token.";
