@@ -1,13 +1,15 @@
 // Lines over time, drawn by uPlot; all charts of a view share one cursor and one time axis.
 
-import { el, setText } from "./dom.js";
-import { axisTexts, clock } from "./format.js";
+import { el, setText, UNMEASURED } from "./dom.js";
+import { axisTexts, clock, shortened } from "./format.js";
 
 const HEIGHT = 170;
 // Of the share of tuples that stay at their place.
 export const NO_TRAVEL = "Whether tuples stay at their place or go to another is counted on Spark; nothing was counted in this run so far.";
 const FEW = "Too few looks at the run so far.";
-const COLOURS = 8;
+export const COLOURS = 8;
+// Letters of a name in the legend.
+const LETTERS = 24;
 // Seconds between two marks of the time axis.
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
 
@@ -39,18 +41,18 @@ export class Chart {
     this.options.title = title;
   }
 
-  // lines: [{name, values, colour}], all as long as the times; a colour is a number or a name of the style sheet
+  // lines: [{name, values, colour, chosen}], all as long as the times; a colour is a number or a name of the style
+  // sheet; one that is chosen is shown however many there are
   show(times, lines) {
     const all = lines.filter((line) => line.values.some((value) => value !== null && value !== undefined));
     const known = highest(all);
-    const left = all.length > known.length ? `: the ${known.length} highest of ${all.length}` : "";
-    setText(this.caption, `${this.options.title}${left}`);
+    setText(this.caption, `${this.options.title}${leftOut(all, known)}`);
     const there = times.length > 1 && known.length > 0;
     this.note.hidden = there;
     this.place.hidden = !there;
     if (!there) {
       const few = times.length < 2 || known.length > 0;
-      setText(this.note, few ? FEW : this.options.empty ?? "Nothing has been measured yet.");
+      setText(this.note, few ? FEW : this.options.empty ?? UNMEASURED);
       return;
     }
     this.data = [times, ...known.map((line) => line.values)];
@@ -79,7 +81,7 @@ export class Chart {
     const axis = { stroke: colour("--muted"), grid, ticks: grid, font: "11px system-ui, sans-serif" };
     const paths = stepped ? window.uPlot.paths.stepped({ align: 1 }) : undefined;
     const shown = lines.map((line, at) => ({
-      label: line.name,
+      label: shortened(line.name, LETTERS),
       stroke: typeof line.colour === "string" ? colour(line.colour) : lineColour(line.colour ?? at),
       width: 2,
       spanGaps: !gaps,
@@ -100,6 +102,8 @@ export class Chart {
       hooks: { ready: [(plot) => plot.setLegend({ idx: this.data[0].length - 1 }, false)] },
       series: [{ label: "time", value: (_, value) => clock(value) }, ...shown],
     }, this.data, this.place);
+    const [, ...labels] = this.plot.root.querySelectorAll(".u-label");  // behind that of the time
+    labels.forEach((label, at) => label.setAttribute("title", lines[at].name));
   }
 
   resize() {
@@ -119,9 +123,15 @@ export class Chart {
 // No more lines than there are colours.
 function highest(lines) {
   if (lines.length <= COLOURS) return lines;
-  const top = (line) => line.values.reduce((most, value) => Math.max(most, value ?? 0), 0);
+  const top = (line) => (line.chosen ? Infinity : line.values.reduce((most, value) => Math.max(most, value ?? 0), 0));
   const chosen = new Set([...lines].sort((a, b) => top(b) - top(a)).slice(0, COLOURS));
   return lines.filter((line) => chosen.has(line));
+}
+
+function leftOut(all, known) {
+  if (all.length === known.length) return "";
+  const few = known.filter((line) => !line.chosen).length;
+  return few < known.length ? `: the chosen one and the ${few} highest others of ${all.length}` : `: the ${few} highest of ${all.length}`;
 }
 
 function axisRange(low, high, top) {

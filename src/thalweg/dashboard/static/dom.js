@@ -129,6 +129,9 @@ export class Tile {
   }
 }
 
+// What is said of what will be known.
+export const UNMEASURED = "Nothing has been measured yet.";
+
 // Shows either a thing or a sentence that says what would fill it.
 export class Maybe {
   constructor(sentence, ...things) {

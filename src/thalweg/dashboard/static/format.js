@@ -76,6 +76,14 @@ export function number(value, digits = 2) {
   return known(value) ? value.toFixed(digits) : NONE;
 }
 
+// A name with so many letters at most. Long names begin or end alike, so what is left out is in the middle.
+export function shortened(text, most) {
+  const letters = [...text];
+  if (letters.length <= most) return text;
+  const end = Math.floor((most - 1) / 2);
+  return `${letters.slice(0, most - 1 - end).join("")}…${letters.slice(letters.length - end).join("")}`;
+}
+
 // Seconds since the start of a run: 3725.4 is 1:02:05.
 export function clock(value) {
   if (!known(value)) return NONE;

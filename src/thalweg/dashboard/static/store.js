@@ -120,6 +120,8 @@ export class Store {
       // Of a run that has ended, rates are those of the whole run.
       before: finished && finished.n >= (look?.n ?? 0) ? null : earlier(looks),
       keys: until(this.keys.list),
+      // Whether it is counted which keys occur together, also for those who look back behind the first count.
+      learns: this.keys.list.length > 0,
       batches: until(this.batches.list),
       others,
       policy: leading(others) ?? this.topology?.policy ?? "",

@@ -2,7 +2,7 @@
 
 import { act, hindrance } from "../actions.js";
 import { Chart } from "../charts.js";
-import { el, Maybe, section, setText, Table } from "../dom.js";
+import { el, Maybe, section, setText, Table, UNMEASURED } from "../dom.js";
 import { clock, count, millis, rate, share } from "../format.js";
 import { component, MANY_TASKS, perSecond, series, sharesOver, times } from "../store.js";
 
@@ -34,7 +34,7 @@ export class Component {
     this.shares = new Chart({ title: "How its tasks' time was spent", format: share, top: 1, empty: "This runtime does not say how much time was spent inside it." });
     this.window = el("select", { id: "window", on: { change: () => this.last && this.update(this.last) } });
     this.form = new Rebalance(name);
-    this.known = new Maybe(`There is no component of this name in the run.`,
+    this.known = new Maybe("",
       this.about,
       section("By window", this.windows.element),
       el("div", { class: "charts" }, this.rates.element, this.waiting.element, this.shares.element),
@@ -49,6 +49,8 @@ export class Component {
   update(model) {
     this.last = model;
     const now = component(model.now, this.name);
+    const named = model.topology?.components.some((each) => each.name === this.name) ?? true;
+    this.known.say(named ? UNMEASURED : "There is no component of this name in the run.");
     if (!this.known.show(now !== null)) return;
     this.describe(model, now);
     const stats = Object.keys(now.stats).length ? now.stats : { "all time": totals(model, now) };

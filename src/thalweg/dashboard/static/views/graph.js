@@ -1,12 +1,12 @@
 // The topology as it was written, and beside it where its tasks are.
 
 import { el, Maybe, scrolling, section, setText, svg } from "../dom.js";
-import { rate, share, short } from "../format.js";
+import { rate, share, short, shortened } from "../format.js";
 import { component, growth, MANY_TASKS, shares, tasksReceived } from "../store.js";
 
 const WINDOW = "10 min";
 // Boxes can still be read at this size.
-const SMALLEST = 0.6;
+const SMALLEST = 0.8;
 
 function level(value) {
   return value === null || value === undefined ? "load-none" : `load-${Math.min(9, Math.floor(10 * value))}`;
@@ -31,11 +31,6 @@ function path(points) {
   return made;
 }
 
-function cut(text, most) {
-  const letters = [...text];
-  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
-}
-
 class Box {
   constructor(known, [x, y, width, height]) {
     this.known = known;
@@ -48,7 +43,7 @@ class Box {
     this.element = svg("a", { href: `#/component/${encodeURIComponent(known.name)}`, class: `box ${known.kind}` },
       this.title,
       svg("rect", { class: "frame", x, y, width, height, rx: 8 }),
-      svg("text", { class: "name", x: x + 12, y: y + 22 }, cut(known.name, 22)),
+      svg("text", { class: "name", x: x + 12, y: y + 22 }, shortened(known.name, 22)),
       this.about, this.rates, this.shares, this.held,
       svg("rect", { class: "track", x: x + 12, y: y + height - 14, width: this.full, height: 6, rx: 3 }),
       this.pressed, this.busy);
@@ -115,7 +110,7 @@ export class Graph {
       const text = svg("text", { class: "label", x, y: y + 26 });
       const named = stream.stream === "default" ? "" : `${stream.stream}, `;
       picture.append(svg("path", { d: path(route.points), class: "edge", "marker-end": "url(#head)" }),
-        svg("text", { class: "label", x, y: y + 12 }, cut(`${named}${stream.grouping}`, 26)), text);
+        svg("text", { class: "label", x, y: y + 12 }, shortened(`${named}${stream.grouping}`, 26)), text);
       return { stream, text };
     });
     this.boxes = components.filter((each) => boxes[each.name]).map((each) => new Box(each, boxes[each.name]));

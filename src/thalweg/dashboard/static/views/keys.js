@@ -1,8 +1,8 @@
 // Which keys are frequent, which occur together, and whether they are at one place.
 
 import { Chart, lineColour, NO_TRAVEL } from "../charts.js";
-import { el, keyText, Maybe, scrolling, section, setText, svg, Table, toComponent } from "../dom.js";
-import { clock, count, number, share } from "../format.js";
+import { el, keyText, Maybe, scrolling, section, setText, svg, Table, toComponent, UNMEASURED } from "../dom.js";
+import { clock, count, number, share, shortened } from "../format.js";
 import { component, overSince, series, tasksReceived, times } from "../store.js";
 
 const DRAWN = 12;
@@ -10,6 +10,8 @@ const CHOICES = 50;
 const ROW = 26, WIDTH = 520, LETTER = 7;
 // A share that may be further off than this says little.
 const FAR = 0.2;
+// Seconds after which counts are not those of now; a run that counts does so more often.
+const OLD = 10;
 const linkName = (link) => `${link.sender} → ${link.reader}`;
 
 export class Keys {
@@ -26,7 +28,7 @@ export class Keys {
     this.skew = new Table([{ name: "Component" }, { name: "Tasks", number: true }, { name: "Busiest task", number: true }, { name: "Against the mean", number: true }, { name: "Keys with a place of their own", number: true }], "Skew");
     this.even = new Maybe("", this.skew.element,
       el("p", { class: "note" }, "Of the tuples that came in the last seconds or, when none came or the run has ended, since the degree last changed."));
-    this.counted = new Maybe("Frequent keys and pairs are counted in runs that learn which keys occur together: thalweg run --locality auto (or ask).",
+    this.counted = new Maybe("",
       el("p", {}, el("label", { for: "link" }, "Stream "), this.chosen), this.about,
       el("div", { class: "charts" }, this.locality.element, this.graph.element),
       el("div", { class: "beside" }, section("Keys of the sender", this.left.element), section("Keys of the reader", this.right.element)),
@@ -43,7 +45,7 @@ export class Keys {
     this.last = model;
     const last = model.keys.at(-1);
     if (this.counted.show(Boolean(last?.links.length))) this.showLinks(model, last);
-    if (model.topology?.runtime === "inline") this.counted.say("On inline, keys are counted where a rerouter is given: tw.Inline(rerouter=...).");
+    this.counted.say(uncounted(model));
     this.showSkew(model, last);
     this.moves.update(model);
     const { looks } = model;
@@ -69,6 +71,7 @@ export class Keys {
       `one of ${number(1 / last.sampling, 0)} tuples is counted`,
     ];
     if (predicted) parts.push(`the last reconfiguration predicted ${share(predicted.report.predicted.locality)}`);
+    if (model.moment - last.at > OLD) parts.push(`counted until ${clock(last.at)}`);
     setText(this.about, `${parts.join("; ")}.`);
     const keyRow = (key) => [{ text: keyText(key.key), pre: true }, count(key.count), share(key.count / link.total), String(key.place)];
     this.left.fill(link.left.map(keyRow));
@@ -85,7 +88,7 @@ export class Keys {
 
   showSkew(model, last) {
     const rows = (model.now?.components ?? []).map((each) => skewRow(model, each.component, last)).filter(Boolean);
-    this.even.say(model.now ? "No component has several tasks that took in tuples." : "Nothing has been measured yet.");
+    this.even.say(model.now ? "No component has several tasks that took in tuples." : UNMEASURED);
     if (this.even.show(rows.length > 0)) this.skew.fill(rows);
   }
 
@@ -93,6 +96,13 @@ export class Keys {
     this.locality.destroy();
     this.stayed.destroy();
   }
+}
+
+// Why there are no counts of keys.
+function uncounted({ now, topology, learns, state }) {
+  if (now === null || learns || state.actions.includes("reroute")) return UNMEASURED;
+  if (topology?.runtime === "inline") return "On inline, keys are counted where a rerouter is given: tw.Inline(rerouter=...).";
+  return "Frequent keys and pairs are counted in runs that learn which keys occur together: thalweg run --locality auto (or ask).";
 }
 
 // What shares of the tuples counted say of all tuples; older recordings do not know.
@@ -186,9 +196,8 @@ class KeyGraph {
 
 // There are more places than colours.
 function node(key, x, y, anchor, side) {
-  const name = keyText(key.key), letters = [...name];
-  const most = Math.floor((side - 16) / LETTER);
-  const text = letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : name;
+  const name = keyText(key.key);
+  const text = shortened(name, Math.floor((side - 16) / LETTER));
   const title = svg("title", {}, `${name}: place ${key.place}`);
   return [
     svg("circle", { cx: x, cy: y, r: 9, fill: lineColour(key.place) }, title),

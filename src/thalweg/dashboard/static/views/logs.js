@@ -2,7 +2,7 @@
 
 import { el, Maybe, section, setText, Table } from "../dom.js";
 import { clock, count } from "../format.js";
-import { isWish } from "../store.js";
+import { isWish, overSince } from "../store.js";
 
 const SHOWN = 300;
 const LEVELS = ["trace", "debug", "info", "warning", "error"];
@@ -22,6 +22,11 @@ const WISH = "would do";
 
 function kindOf(record) {
   return isWish(record) ? WISH : KINDS[record.kind];
+}
+
+// What came of a reconfiguration is told later than it was over.
+function when(record) {
+  return record.kind === "reconfigured" ? overSince(record) : record.at;
 }
 
 // What a record says: [text, what it is about].
@@ -64,14 +69,14 @@ export class Logs {
     const found = said.filter((each) => {
       if (asked && kindOf(each) !== asked) return false;
       return !wanted || words(each).join(" ").toLowerCase().includes(wanted);
-    });
+    }).sort((one, other) => when(one) - when(other));
     const refused = model.now?.errors ?? 0;
     setText(this.sum, `${count(found.length)} of ${count(said.length)} lines${found.length > SHOWN ? `, the last ${SHOWN} shown` : ""}; ${count(refused)} ${refused === 1 ? "tuple" : "tuples"} refused in all.`);
     if (!this.maybe.show(found.length > 0)) return;
     this.table.fill(found.slice(-SHOWN).reverse().map((each) => {
       const [text, about] = words(each);
       const bad = each.kind.endsWith("_refused") || each.kind === "run_failed" || (each.kind === "child_said" && each.level >= 4);
-      return [clock(each.at), { text: kindOf(each) ?? each.kind, bad }, { text, pre: true }, { text: about ?? "", pre: true }];
+      return [clock(when(each)), { text: kindOf(each) ?? each.kind, bad }, { text, pre: true }, { text: about ?? "", pre: true }];
     }));
   }
 }

@@ -1,7 +1,7 @@
 // On this machine: what waits for its turn, and what workers chose. On Spark: batches.
 
 import { Chart } from "../charts.js";
-import { el, Maybe, section, Table, toComponent } from "../dom.js";
+import { el, Maybe, section, Table, toComponent, UNMEASURED } from "../dom.js";
 import { count, seconds, share } from "../format.js";
 import { component, series, times } from "../store.js";
 import { Batches } from "./batches.js";
@@ -37,7 +37,7 @@ class LocalOrder {
     this.head = new Chart({ title: "Head-of-line wait: how long a finished block waits for an earlier one", format: seconds, group: "order", empty: "No block has had to wait for an earlier one." });
     this.waiting = new Chart({ title: "Tuples that wait, by component", format: count, group: "order", empty: "This runtime does not say how many tuples wait for a component." });
     this.latency = new Chart({ title: "Latency since the start: what waits at the head holds all behind it", format: seconds, group: "order" });
-    this.maybe = new Maybe("Figures of order come from the local runtime.", this.table.element);
+    this.maybe = new Maybe("", this.table.element);
     this.element = section("Order", this.maybe.element,
       el("p", { class: "note" }, "In force: total and key put blocks back into the order of their source, none takes them as they come. The reorder buffer holds blocks of a component's output that wait for earlier ones; chosen is how often workers chose it."),
       el("div", { class: "charts" }, this.buffer.element, this.head.element, this.waiting.element, this.latency.element));
@@ -46,6 +46,8 @@ class LocalOrder {
   update(model) {
     const components = (model.now?.components ?? []).filter((each) => each.waiting !== null);
     const chosen = components.reduce((sum, each) => sum + (each.chosen ?? 0), 0);
+    const later = model.now === null && (model.topology?.runtime ?? "local") === "local";
+    this.maybe.say(later ? UNMEASURED : "Figures of order come from the local runtime.");
     if (this.maybe.show(components.length > 0)) {
       this.table.fill(components.map((each) => [
         toComponent(each.component), orders(model, each.component), each.order, count(each.waiting), count(each.reordering),

@@ -26,7 +26,7 @@ export class Reconfigurations {
   update(model) {
     const made = model.others.filter((each) => each.kind === "reconfigured");
     // Who counts keys also moves them.
-    const learns = model.keys.length > 0 || model.state.actions.includes("reroute");
+    const learns = model.learns || model.state.actions.includes("reroute");
     this.maybe.say(learns
       ? "Nothing has been reconfigured so far. Keys that occur together are counted, and moved if that pays; degrees change with --scale, thalweg rebalance or the button of a component."
       : "Nothing has been reconfigured. Degrees change with --scale, thalweg rebalance or the button of a component; keys move with --locality.");

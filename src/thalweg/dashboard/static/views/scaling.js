@@ -1,6 +1,6 @@
 // Input, capacity, pending tuples and degrees over one time axis, and what policies said.
 
-import { Chart } from "../charts.js";
+import { Chart, COLOURS } from "../charts.js";
 import { SetPolicy } from "../policy.js";
 import { el, Maybe, section, setText, Table, toComponent } from "../dom.js";
 import { clock, count, rate } from "../format.js";
@@ -53,9 +53,12 @@ export class Scaling {
       { name: "all", values: series(looks, (s) => s.pending ?? null) },
     ]);
     const bolts = (model.topology?.components ?? []).filter((each) => each.kind !== "spout");
-    this.degrees.show(at, bolts.map((bolt, index) => ({
-      name: bolt.name, colour: index, values: series(looks, (s) => component(s, bolt.name)?.degree ?? null),
-    })));
+    const lines = bolts.map((bolt, index) => ({
+      name: bolt.name, chosen: bolt.name === name, values: series(looks, (s) => component(s, bolt.name)?.degree ?? null),
+      // A component keeps its colour; of more than there are colours, those that are shown have one each.
+      colour: bolts.length > COLOURS ? null : index,
+    }));
+    this.degrees.show(at, [...lines.filter((line) => line.chosen), ...lines.filter((line) => !line.chosen)]);
     this.policy.update(model);
     this.showDecisions(model);
   }
@@ -83,14 +86,17 @@ export class Scaling {
     }
     this.showWishes(wishes(made));
     // Who was replaced wants nothing any more.
-    const asked = made.slice(made.findLastIndex((each) => each.replaces != null) + 1);
-    const last = new Map(asked.map((each) => [each.policy, each.degrees]));
+    const since = made.slice(made.findLastIndex((each) => each.replaces != null) + 1);
+    const asked = new Set(since.map((each) => each.policy));
+    // All are asked in one look; what they wanted at looks before is over.
+    const newest = since.filter((each) => each.time === since.at(-1).time);
+    const last = new Map(newest.map((each) => [each.policy, each.degrees]));
     const names = [...new Set([...last.values()].flatMap((degrees) => Object.keys(degrees)))];
     // Commands ask all policies where somebody looks; a program or a server asks the one that leads.
     this.wanted.say(last.size ? `${[...last.keys()].join(", ")} wants nothing now.` : "No policy has been asked.");
-    setText(this.alone, last.size === 1
-      ? `Only ${[...last.keys()][0]} was asked. What the other policies would do is told by thalweg scale FILE --dry-run.`
-      : last.size ? "" : "What policies would do is told by thalweg scale FILE --dry-run.");
+    setText(this.alone, asked.size === 1
+      ? `Only ${[...asked][0]} was asked. What the other policies would do is told by thalweg scale FILE --dry-run.`
+      : asked.size ? "" : "What policies would do is told by thalweg scale FILE --dry-run.");
     if (this.wanted.show(names.length > 0)) {
       this.others.fill(names.map((name) => {
         const asking = [...last].filter(([, degrees]) => degrees[name]);
