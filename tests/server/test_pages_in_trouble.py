@@ -81,7 +81,7 @@ def test_a_page_stays_the_same_until_there_is_a_recording(root: Root) -> None:
     files.add(recording, [topology_record(words(), "local")])
     files.finish(recording)
     topologies.look()
-    assert get(app, path) == (200, begun | {"bolts": ["counts"]})
+    assert get(app, path) == (200, begun | {"bolts": ["counts"], "newest": 1})
     topologies.close()
 
 
