@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thalweg.codecs import MsgpackCodec
 from thalweg.errors import SchemaError
 from thalweg.eventtime import ALWAYS, NEVER
 from thalweg.windows import agg
-from thalweg.windows.aggregates import Aggregate, combined, merged, results
+from thalweg.windows.aggregates import Aggregate, Count, combined, merged, results
 from thalweg.windows.grouping import codes, grouped, pieces
 from thalweg.windows.keeping import Keeping, Piece, Told, keeping
 from thalweg.windows.specs import (
@@ -30,6 +33,7 @@ from thalweg.windows.specs import (
     tumbling,
 )
 
+INF, NAN = float("inf"), float("nan")
 AGGREGATES = (agg.count(), agg.sum("x"), agg.values("x"))
 #: Blocks of tuples (time, value), each with how far time has come behind it.
 streams = st.lists(
@@ -44,6 +48,20 @@ time_windows = st.builds(
     st.integers(1, 7),
     st.integers(1, 4),
     st.integers(0, 6),
+)
+#: Windows of many panes, and streams that go on for long enough.
+long_windows = st.builds(TimeWindow, st.integers(17, 40), st.just(1), st.just(0))
+long_streams = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(0, 25), st.integers(-5, 5)), min_size=5, max_size=30),
+        st.integers(0, 8),
+    ),
+    max_size=6,
+).map(
+    lambda blocks: [
+        ([(12 * at + time, x) for time, x in block], step)
+        for at, (block, step) in enumerate(blocks)
+    ]
 )
 
 
@@ -64,8 +82,13 @@ class Played(NamedTuple):
     late: list[Came]
 
 
-def played(spec: TimeSpec, stream: Any, allowed: int = 0) -> Played:
-    """Play a stream of one key; gives what was told, and which tuples came in time, or late."""
+def played(
+    spec: TimeSpec, stream: Any, allowed: int = 0, restarts: frozenset[int] = frozenset()
+) -> Played:
+    """Play a stream of one key; gives what was told, and which tuples came in time, or late.
+
+    Behind some blocks it goes on with what was written down.
+    """
     rules: Keeping = keeping(spec, AGGREGATES, allowed)
     kept, now = None, NEVER
     found = Played([], [], [])
@@ -89,10 +112,16 @@ def played(spec: TimeSpec, stream: Any, allowed: int = 0) -> Played:
             kept, windows = rules.due(kept, now)
             found.told.extend(windows)
         if kept is not None:
-            check_next(rules, kept, now)
+            check_next(rules, written(kept), now)
+            kept = written(kept) if at in restarts else kept
     if kept is not None:
         found.told.extend(rules.due(kept, ALWAYS)[1])
     return found
+
+
+def written(kept: Any) -> Any:
+    """Write down what is kept, and read it again."""
+    return MsgpackCodec().decode(MsgpackCodec().encode(kept))
 
 
 def check_next(rules: Keeping, kept: Any, now: int) -> None:
@@ -155,6 +184,102 @@ def test_with_room_for_late_tuples_the_last_word_holds_them_too(
     told, good, late = played(spec, stream, allowed)
     assert seen(told) == by_hand(spec, good, allowed)
     assert not by_hand(spec, late, allowed)
+
+
+@settings(deadline=None)
+@given(
+    long_windows,
+    long_streams,
+    st.integers(0, 30) | st.just(1000),
+    st.frozensets(st.integers(0, 5)),
+)
+def test_windows_of_many_panes_hold_late_tuples_and_go_on_after_restarts(
+    spec: TimeWindow, stream: Any, allowed: int, restarts: frozenset[int]
+) -> None:
+    told, good, late = played(spec, stream, allowed, restarts)
+    assert seen(told) == by_hand(spec, good, allowed)
+    assert not by_hand(spec, late, allowed)
+
+
+REAL = (agg.sum("x"), agg.mean("x"), agg.deviation("x"), agg.min("x"), agg.max("x"), agg.count())
+reals = st.floats(-1e20, 1e20) | st.sampled_from([0.1, 1e308, -1e308, 1e-300, INF, -INF, NAN])
+
+
+def one_by_one(values: list[float], size: int, steps: list[int]) -> list[Any]:
+    """Give what windows of so many rows have, each row a pane, told after so many of them."""
+    rules = keeping(TimeWindow(size, 1), REAL, 0)
+    parts = [a.partials(pa.array(values), np.arange(len(values)), len(values)) for a in REAL]
+    made = []
+    kept: Any = None
+    now = 0
+    for step in steps:
+        new = [
+            Piece(at, at + 1, [part[at] for part in parts])
+            for at in range(now, min(len(values), now + abs(step)))
+        ]
+        now += abs(step)
+        kept, told = rules.due(rules.add(kept, new, NEVER).kept or [NEVER, []], now)
+        made += told
+        kept = written(kept) if step < 0 else kept
+    return [(window.end, repr(results(REAL, window.partials))) for window in made]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(reals, min_size=20, max_size=70),
+    st.integers(17, 30),
+    st.lists(st.integers(-30, 30).filter(bool), min_size=70, max_size=70),
+)
+def test_floating_results_do_not_depend_on_when_windows_are_told(
+    values: list[float], size: int, steps: list[int]
+) -> None:
+    at_once = one_by_one(values, size, [200])
+    told = one_by_one(values, size, [*steps, 200])
+    assert told[: len(values)] == at_once[: len(values)]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "variance", "min", "max", "count of values"])
+@given(st.lists(st.floats(-1e6, 1e6), min_size=20, max_size=60))
+def test_opened_parts_make_the_same_in_any_groups(name: str, values: list[float]) -> None:
+    aggregate, _ = CASES[name]
+    parts = aggregate.partials(pa.array(values), np.arange(len(values)), len(values))
+    opened = [aggregate.opened(part) for part in parts]
+    from_the_left = aggregate.closed(reduce(aggregate.joined, opened))
+    from_the_right = aggregate.closed(reduce(lambda b, a: aggregate.joined(a, b), opened[::-1]))
+    assert from_the_left == from_the_right
+    whole = aggregate.result(aggregate.combine(parts))
+    assert aggregate.result(from_the_left) == pytest.approx(whole, rel=1e-6, abs=1e-3)
+
+
+@dataclass(frozen=True)
+class Counted(Count):
+    """Counts how often it has put something together."""
+
+    times: list[int] = field(default_factory=list)
+
+    def add(self, one: int, other: int) -> int:
+        """Add."""
+        self.times.append(1)
+        return one + other
+
+    def combine(self, partials: list[int]) -> int:
+        """Add."""
+        self.times.extend([1] * len(partials))
+        return sum(partials)
+
+
+@pytest.mark.parametrize("step", [1, 7, 600])
+def test_a_window_of_many_panes_costs_a_few_additions(step: int) -> None:
+    counted = Counted()
+    rules = keeping(TimeWindow(200, 1), (counted,), 0)
+    kept, windows = None, 0
+    for now in range(0, 600, step):
+        new = [Piece(at, at + 1, [1]) for at in range(now, min(600, now + step))]
+        kept, told = rules.due(rules.add(kept, new, NEVER).kept or [NEVER, []], now + step)
+        windows += len(told)
+        assert written(kept) == kept
+    assert windows >= 600
+    assert len(counted.times) < 5 * windows
 
 
 def in_sessions(gap: int, tuples: list[Came]) -> dict[tuple[int, int], tuple[Any, ...]]:
@@ -268,7 +393,6 @@ CASES: dict[str, tuple[Aggregate, Any]] = {
     ),
     "distinct": (agg.distinct("x"), lambda _, known: len(set(known))),
 }
-NAN = float("nan")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -309,7 +433,6 @@ def test_nan_is_left_out_of_extremes_unless_it_is_alone(
         assert repr(made) == repr(expected)
 
 
-INF = float("inf")
 #: Numbers, and their mean and variance.
 GREAT: list[tuple[list[float], float, float]] = [
     ([INF, 1.0], INF, NAN),

@@ -22,6 +22,7 @@ from thalweg.anyvalues import is_anything
 from thalweg.blocks import Rows
 from thalweg.errors import SchemaError, TopologyError, explain
 from thalweg.keys import NAN
+from thalweg.windows.exact import exact, plus, quotient, rounded
 
 Partial = Any
 
@@ -38,6 +39,9 @@ class Aggregate:
     of_keys: ClassVar[bool] = False
     #: Whether values are put in order, which structs and values of any kind do not have.
     by_order: ClassVar[bool] = False
+    #: Whether opened partial results stay small, and give the same in whatever groups they are put
+    #: together, to the last bit.
+    running: ClassVar[bool] = False
 
     #: The field that it looks at; None for whole tuples.
     field: str | None = None
@@ -62,6 +66,22 @@ class Aggregate:
         """Put several partial results together, of which none is None; earlier tuples first."""
         return reduce(self.add, partials)
 
+    def opened(self, partial: Partial) -> Any:
+        """Give a partial result so that nothing is lost when it is put together with others."""
+        return partial
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Put two opened partial results together; the first is of earlier tuples."""
+        return self.add(one, other)
+
+    def closed(self, opened: Any) -> Partial:
+        """Make a partial result of an opened one."""
+        return opened
+
+    def whole(self, partials: list[Partial]) -> Partial:
+        """Put several together, of which none is None, as if they were opened."""
+        return self.combine(partials)
+
     def result(self, partial: Partial) -> Any:
         """Make of a partial result what people see."""
         return partial
@@ -80,6 +100,8 @@ class Aggregate:
 @dataclass(frozen=True)
 class Count(Aggregate):
     """The number of tuples, or of those where a field has a value."""
+
+    running: ClassVar[bool] = True
 
     def partials(self, column: pa.Array | None, starts: Rows, rows: int) -> list[Partial]:
         """Count."""
@@ -109,6 +131,8 @@ class Count(Aggregate):
 @dataclass(frozen=True)
 class _OfNumbers(Aggregate):
     """Quick where all values are numbers that NumPy can add."""
+
+    running: ClassVar[bool] = True
 
     def partials(self, column: pa.Array | None, starts: Rows, rows: int) -> list[Partial]:
         """Let NumPy go through all groups at once, if it can."""
@@ -150,6 +174,28 @@ class Sum(_OfNumbers):
         """Add."""
         return self.of(partials)
 
+    def opened(self, partial: Any) -> Any:
+        """Leave whole numbers as they are."""
+        return exact(partial) if isinstance(partial, float) else partial
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Add."""
+        return plus(one, other)
+
+    def closed(self, opened: Any) -> Any:
+        """Give the sum of floating numbers as one."""
+        return rounded(opened) if isinstance(opened, tuple) else opened
+
+    def whole(self, partials: list[Any]) -> Any:
+        """Add; what a quicker way cannot add exactly is opened."""
+        types = set(map(type, partials))
+        try:
+            if types in ({int}, {float}):
+                return sum(partials) if types == {int} else math.fsum(partials) + 0.0
+        except (OverflowError, ValueError):  # sums without room in between, infinities
+            pass
+        return self.closed(reduce(self.joined, map(self.opened, partials)))
+
     def result(self, partial: Any) -> Any:
         """Give the sum, as long as it has room."""
         if isinstance(partial, int) and not -(2**63) <= partial < 2**63:
@@ -182,8 +228,9 @@ class Extreme(_OfNumbers):
         return max(numbers) if self.greatest else min(numbers)
 
     def add(self, one: Any, other: Any) -> Any:
-        """Compare."""
-        return self.of([one, other])
+        """Compare; of the same ones the first stays."""
+        better = other > one if self.greatest else other < one
+        return other if better or _is_nan(one) else one
 
     def combine(self, partials: list[Any]) -> Any:
         """Compare."""
@@ -225,6 +272,37 @@ class Moments(_OfNumbers):
         if math.isfinite(apart * m):
             return [count, mean + apart * m / count, whole]
         return [count, mean * (n / count) + second * (m / count), whole]
+
+    def opened(self, partial: Any) -> Any:
+        """Give number, sum, and sum of squares."""
+        n, mean, squares = partial
+        known = exact(mean)
+        if not isinstance(known, tuple):
+            return n, mean, math.nan
+        number, times = known
+        return n, (n * number, times), plus(exact(squares), (n * number * number, 2 * times))
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Add."""
+        (n, sum_, squares), (m, second, more) = one, other
+        return n + m, plus(sum_, second), plus(squares, more)
+
+    def closed(self, opened: Any) -> Any:
+        """Give number, mean, and sum of squared deviations."""
+        n, sum_, squares = opened
+        if not isinstance(sum_, tuple):
+            return [n, sum_, math.nan]
+        (number, times) = sum_
+        mean = quotient(number, n << times)
+        if not isinstance(squares, tuple):
+            return [n, mean, squares]
+        second, more = squares
+        left = second * n - (number * number << (more - 2 * times))
+        return [n, mean, quotient(left, n << more)]
+
+    def whole(self, partials: list[Any]) -> Any:
+        """Open all of them."""
+        return self.closed(reduce(self.joined, map(self.opened, partials)))
 
     def result(self, partial: Any) -> float | None:
         """Give the mean, or the variance of a sample; None of fewer values than it needs."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from thalweg.eventtime import ALWAYS, LAST, NEVER, Micros
 from thalweg.windows.aggregates import Aggregate, Numbered, Partial, combined, merged
+from thalweg.windows.running import Running, Until
 from thalweg.windows.specs import LandmarkWindow, SessionWindow, TimeSpec, TimeWindow
 
 
@@ -102,6 +103,7 @@ class Panes:
         """Add to panes; windows that were told before are told again, if that is allowed."""
         told, panes = _opened(kept, now)
         late, touched = [], []
+        running = _running(kept)
         for number, piece in enumerate(pieces):
             if self._last_end(piece.start) + self.allowed <= told:
                 late.append(number)
@@ -109,17 +111,21 @@ class Panes:
             _put(panes, piece, self.aggregates)
             touched.append(piece.start)
         again = self._again(panes, touched, told) if self.allowed else []
+        if running is not None and not any(map(running.knows, touched)):
+            told = running.until(told)
         return Added([told, panes] if panes else None, again, late)
 
     def due(self, kept: Kept, now: int) -> tuple[Kept | None, list[Told]]:
         """Put the panes of complete windows together; those that nobody needs any more go."""
         told, panes = kept
-        found = list(self._windows(panes, told, now)) if panes else []
+        bounds = list(self._bounds(panes, told, now)) if panes else []
         gone = bisect_right(panes, now - self.allowed, key=lambda pane: self._last_end(pane[0]))
-        if not (found or gone):
+        if not (bounds or gone):
             return kept, []
+        running = _running(kept) or Running(self.aggregates)
+        found = self._windows(panes, bounds, running)
         left = panes[gone:]
-        return [max(told, now), left] if left else None, found
+        return [running.until(max(told, now)), left] if left else None, found
 
     def next(self, kept: Kept) -> int:
         """Give the end of the next window with tuples, or the time at which the first pane goes."""
@@ -141,15 +147,23 @@ class Panes:
         phase = self.spec.offset + self.spec.size
         return -((phase - time) // self.spec.every) * self.spec.every + phase
 
-    def _windows(self, panes: Sequence[Any], after: int, until: int) -> Iterator[Told]:
-        """Give the windows with tuples that end after a time, and not after another."""
-        for first, last, end in self._bounds(panes, after, until):
-            yield self._window(panes[first:last], end)
+    def _windows(
+        self, panes: Sequence[Any], bounds: Iterable[tuple[int, int, int]], running: Running
+    ) -> list[Told]:
+        """Put windows together, in the order of time."""
+        size = self.spec.size
+        return [
+            Told(end - size, end, running.window(panes, first, last, end))
+            for first, last, end in bounds
+        ]
 
     def _bounds(
         self, panes: Sequence[Any], after: int, until: int
     ) -> Iterator[tuple[int, int, int]]:
-        """Give the same as the first of their panes, the one behind the last, and their end."""
+        """Give the windows with tuples that end after a time, and not after another.
+
+        Each is the number of its first pane, that of the one behind its last, and its end.
+        """
         first, size = 0, self.spec.size
         end = self._end_from(max(panes[0][1], after + 1))
         while end <= until and first < len(panes):
@@ -172,11 +186,16 @@ class Panes:
             (bisect_left(panes, end - size, key=_START), bisect_left(panes, end, key=_START), end)
             for end in sorted(ends)
         )
-        return [self._window(panes[first:last], end) for first, last, end in bounds]
+        return self._windows(panes, bounds, Running(self.aggregates))
 
-    def _window(self, panes: Sequence[Any], end: int) -> Told:
-        whole = combined(self.aggregates, [partials for _, _, partials in panes])
-        return Told(end - self.spec.size, end, whole)
+
+def _running(kept: Kept | None) -> Running | None:
+    """Take what is known of windows; it goes on with what is kept next, or not at all."""
+    until = None if kept is None else kept[0]
+    if not isinstance(until, Until):
+        return None
+    running, until.running = until.running, None
+    return running
 
 
 def _put(pieces: list[Any], piece: Piece, aggregates: Sequence[Aggregate]) -> None:
