@@ -22,7 +22,7 @@ from typing import Any, Generic, get_args
 import pyarrow as pa
 
 from thalweg import groupings
-from thalweg.errors import TopologyError, UsageError, explain
+from thalweg.errors import TopologyError, UsageError, explain, shorten
 from thalweg.eventtime import (
     A_TIME,
     EventTime,
@@ -113,7 +113,8 @@ class Windowed(Generic[S]):
             options["tick"] = early
         if not made:
             expected = "results by name, for example n=agg.count()"
-            raise TopologyError(explain("aggregate", "", expected, "none"))
+            got = ", ".join(f"{key}={shorten(value)}" for key, value in into.items())
+            raise TopologyError(explain("aggregate", "", expected, got or "none"))
         wanted = name or self.stream._name("window", options)
         bolt = self._bolt(wanted, made)
         self.stream.flow._bolt(self.stream, wanted, bolt, options)

@@ -252,7 +252,8 @@ def odd(stream: Stream) -> Any:
     [
         (lambda s: s.key_by("user").window("1 h"), "tumbling"),
         (lambda s: s.key_by("user").window(tw.tumbling(1), late="keep"), "late"),
-        (lambda s: s.key_by("user").window(tw.tumbling(1)).aggregate(), "n=agg.count"),
+        (lambda s: s.key_by("user").window(tw.tumbling(1)).aggregate(), r"count\(\), got none"),
+        (lambda s: s.window(tw.tumbling(1)).aggregate(n=3), r"n=agg.count\(\), got n=3"),
         (lambda s: s.window(tw.tumbling(1)).aggregate(n=tw.agg.sum("price")), "price"),
         (lambda s: s.window(tw.tumbling(1)).aggregate(n=tw.agg.sum("user")), "numbers"),
         (lambda s: s.window(tw.tumbling(1), time="when").aggregate(n=tw.agg.count()), "when"),
