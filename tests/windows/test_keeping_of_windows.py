@@ -201,6 +201,19 @@ def test_windows_of_many_panes_hold_late_tuples_and_go_on_after_restarts(
     assert not by_hand(spec, late, allowed)
 
 
+def test_a_late_tuple_counts_in_the_windows_of_many_panes_that_are_still_to_come() -> None:
+    rules = keeping(TimeWindow(30, 1), (agg.sum("x"),), 0)
+    kept, _, _ = rules.add(None, [Piece(at, at + 1, [1]) for at in range(60)], NEVER)
+    for now in (40, 45):
+        kept, _ = rules.due(kept, now)
+    kept, _, late = rules.add(kept, [Piece(20, 21, [100]), Piece(12, 13, [7])], 45)
+    assert late == [1]
+    _, told = rules.due(kept, 52)
+    assert {window.end: window.partials for window in told} == {
+        end: [130 if end <= 50 else 30] for end in range(46, 53)
+    }
+
+
 REAL = (agg.sum("x"), agg.mean("x"), agg.deviation("x"), agg.min("x"), agg.max("x"), agg.count())
 reals = st.floats(-1e20, 1e20) | st.sampled_from([0.1, 1e308, -1e308, 1e-300, INF, -INF, NAN])
 
@@ -484,6 +497,14 @@ def test_quantiles_are_near() -> None:
     low, high = agg.quantiles("x", [0.1, 0.9]).result(partial)
     assert low == pytest.approx(1000, abs=300)
     assert high == pytest.approx(9000, abs=300)
+
+
+def test_the_first_and_the_last_quantile_are_the_smallest_and_the_greatest_value() -> None:
+    values = np.random.default_rng(1).permutation(20_000)
+    quantiles = agg.quantiles("x", [1.0, 0, 0.5, 1])
+    parts = quantiles.partials(pa.array(values), np.arange(0, 20_000, 500), 20_000)
+    high, low, _, same = quantiles.result(quantiles.combine(parts))
+    assert (low, high, same) == (0, 19_999, 19_999)
 
 
 @given(st.lists(st.tuples(st.text(max_size=2), st.integers(0, 3)), min_size=1, max_size=30))

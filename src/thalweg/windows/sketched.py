@@ -93,12 +93,15 @@ class Quantiles(Aggregate):
         return bytes(sketch.serialize())
 
     def result(self, partial: bytes | None) -> list[float] | None:
-        """Give the values."""
+        """Give the values; the smallest and the greatest one are known exactly."""
         if partial is None:
             return None
         sketch = kll_doubles_sketch.deserialize(partial)
-        # NaN is not counted.
-        return None if sketch.is_empty() else list(sketch.get_quantiles(list(self.shares)))
+        if sketch.is_empty():  # NaN is not counted
+            return None
+        ends: dict[float, float] = {0: sketch.get_min_value(), 1: sketch.get_max_value()}
+        values = sketch.get_quantiles(list(self.shares))
+        return [ends.get(share, value) for share, value in zip(self.shares, values, strict=True)]
 
     def type(self, field: pa.DataType | None) -> pa.DataType | None:
         """Give lists of floating numbers."""
