@@ -283,6 +283,18 @@ CASES = [
         (AnyOrder("out", list(totals(60, 20))),),
     ),
     Case(
+        "sliding windows of many panes",
+        built(
+            lambda s: (
+                s.key_by("user")
+                .window(sliding("30 min", every="30 s"))
+                .aggregate(n=agg.count(), total=agg.sum("price"), most=agg.max("price"), degree=3)
+            )
+        ),
+        {},
+        (AnyOrder("out", list(totals(1800, 30))),),
+    ),
+    Case(
         "sessions end when their gap has passed",
         built(
             lambda s: (
