@@ -147,14 +147,14 @@ def test_a_child_that_goes_on_failing_is_ended_with_the_run_and_what_is_left_is_
     on: str, most: int
 ) -> None:
     stop, seen = threading.Event(), Seen()
-    source = Stopping(["a", "bad"] * 10, stop)
+    source = Stopping(["a", "bad"] * 4, stop)  # as many as come at once
     made = counting(source, seen.rows, linger=1e-6, max_pending=most)
     made.run(on=on, stop=stop, listen=seen.events.append)
     assert seen.rows == [("a", 1), ("a", 1)]
-    assert sorted(source.ended) == [(n, "fail" if n % 2 or n > 2 else "ack") for n in range(20)]
+    assert sorted(source.ended) == [(n, "fail" if n % 2 or n > 2 else "ack") for n in range(8)]
     _, notice = seen.notices
     assert "s after the run was to end its child still fails" in notice
-    assert "has ended with status 1; it is ended with 16 tuples that it has not" in notice
+    assert "has ended with status 1; it is ended with 4 tuples that it has not" in notice
 
 
 @pytest.mark.parametrize("on", RUNTIMES)
@@ -162,13 +162,13 @@ def test_what_comes_to_a_bolt_whose_child_was_ended_is_told_too(on: str) -> None
     stop, seen = threading.Event(), Seen()
     builder = tw.TopologyBuilder("bad-words")
     for name in ("one", "two"):
-        builder.add_spout(name, Stopping(["a", "bad"] * 5, stop))
+        builder.add_spout(name, Stopping(["a", "bad"] * 4, stop), max_pending=8)
     bolt = ShellBolt(python("ends_at_bad.py"), ["word", "n"], linger=1e-6)
     builder.add_bolt("count", bolt).shuffle("one").shuffle("two")
     builder.add_bolt("out", collecting(seen.rows)).shuffle("count")
     builder.build().run(on=on, stop=stop, listen=seen.events.append)
     _, notice = seen.notices
-    assert "ended with 16 tuples" in notice
+    assert "ended with 12 tuples" in notice
 
 
 @pytest.mark.parametrize("on", RUNTIMES)
