@@ -84,6 +84,7 @@ class Bolt:
 
     def __init__(self, cost: float, waiting: int, beside: int = 1, **more: Any) -> None:
         self.index, self.cost, self.waiting, self.beside = 0, cost, waiting, beside
+        self.sharing = more.get("sharing", beside)
         self.arrived = more.get("arrived", 1000)
         self.component = SimpleNamespace(body=SimpleNamespace(by_tuple=more.get("single", True)))
 
@@ -112,7 +113,8 @@ def asking(*bolts: Bolt, timeout: float = 30.0, most: int | None = None) -> tupl
         ([Bolt(0.01, 1500)], 300, 0),
         ([Bolt(0.01, 0), Bolt(0.02, 0)], 100, 500),  # one behind the other
         ([Bolt(0.01, 0), Bolt(0.02, 0, arrived=500)], 150, 750),  # half of them get there
-        ([Bolt(0.01, 500, beside=4)], 1024, 5500),
+        ([Bolt(0.1, 50, beside=4)], 120, 550),
+        ([Bolt(0.1, 50, beside=4, sharing=1)], 30, 550),  # each takes a block of its own
         ([Bolt(20.0, 0)], 1, 1),  # one at a time, though it cannot end in time
         ([Bolt(0.0, 8)], 8, 0),  # nobody knows, and some are there already
         ([Bolt(0.0, 0, arrived=0)], 1024, sys.maxsize),  # nothing has come to it

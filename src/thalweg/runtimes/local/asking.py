@@ -80,7 +80,7 @@ class Asking:
         room = self.pending(task)
         if task in self._followed and task.component.options.max_pending is None:
             left = _WAITING * self._settings.ack_timeout - self._built.seconds_waiting
-            room = self._built.rows_in_turn(left) if left > 0 else 0
+            room = self._built.rows_in_time(left) if left > 0 else 0
         return room
 
     def has(self, task: AnySpoutTask) -> bool:
@@ -165,7 +165,7 @@ class Asking:
         if longest < inf:
             most = self._built.rows_within(longest)
         if task in self._followed:
-            most = min(most, self._built.rows_in_turn(_BLOCK * self._settings.ack_timeout))
+            most = min(most, self._built.rows_in_block(_BLOCK * self._settings.ack_timeout))
         return most
 
     def _large(self, task: AnySpoutTask) -> int:

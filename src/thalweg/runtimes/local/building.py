@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
@@ -108,17 +108,22 @@ class Built:
         found = [count * seconds / (m.cost * m.flow) for m, count in seen if m.cost * m.flow]
         return max(1, int(min([*found, sys.maxsize])))
 
-    def rows_in_turn(self, seconds: float) -> int:
-        """Say how many rows of a source pass the bolts that take single tuples in such a time.
+    def rows_in_block(self, seconds: float) -> int:
+        """Say how many rows of a source, in one block, pass those that take single tuples."""
+        return self._rows_in(seconds, [operator.sharing for operator in self._by_tuple])
 
-        Few, while nobody knows how long one of these takes.
-        """
+    def rows_in_time(self, seconds: float) -> int:
+        """Say how many they are in blocks that several tasks work on."""
+        return self._rows_in(seconds, [operator.beside for operator in self._by_tuple])
+
+    def _rows_in(self, seconds: float, tasks: Sequence[int]) -> int:
+        """Say how many pass bolts that have so many tasks; few, where nobody knows their cost."""
         entered, took = sum(self.counters[name][0].emitted for name in self.spouts), 0.0
-        for operator in self._by_tuple:
+        for operator, beside in zip(self._by_tuple, tasks, strict=True):
             cost = self.meter.read(operator.index).cost
             if not cost and (operator.waiting or not entered):
                 return _UNKNOWN
-            took += cost / operator.beside * operator.arrived / (entered or 1)
+            took += cost / beside * operator.arrived / (entered or 1)
         return max(1, int(seconds / took)) if took else sys.maxsize
 
     @property
@@ -132,10 +137,8 @@ class Built:
         return found
 
     @property
-    def _by_tuple(self) -> Iterator[Operator]:
-        for operator in self.operators:
-            if getattr(operator.component.body, "by_tuple", False):
-                yield operator
+    def _by_tuple(self) -> list[Operator]:
+        return [o for o in self.operators if getattr(o.component.body, "by_tuple", False)]
 
     def metrics(self, choices: Mapping[str, int]) -> tuple[ComponentMetrics, ...]:
         """Give the counts of all components, and how often workers chose each of them."""

@@ -26,6 +26,7 @@ class Observed:
     worklist: Worklist[Item]
     degree: int
     workers: int
+    limit: int
     _wiring: Wiring
     _facts: Facts
     _out: AnyReorderBuffer | None
@@ -64,7 +65,14 @@ class Observed:
     @property
     def beside(self) -> int:
         """Tasks that work beside each other: those of Python that do not wait share its lock."""
-        return self.degree if self.waits or not self.python else 1
+        if self.python:
+            return 1
+        return self.limit if self.pooled else self.degree
+
+    @property
+    def sharing(self) -> int:
+        """Those of them among which a block is split; others take whole ones."""
+        return 1 if self.pooled or self._facts.spread else self.beside
 
     @property
     def waited(self) -> Waited:
