@@ -17,9 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Functions that take whole and floating numbers beside each other.
-_MIXING = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-_MIXING |= {"add_checked", "subtract_checked", "multiply_checked", "divide", "if_else", "coalesce"}
+from thalweg.unifying import one_zero, operands_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +37,12 @@ class Expression:
         operands = (self, *(_lift(other) for other in others))
         # As bytes, because Arrow's objects cannot travel to other processes.
         written = None if options is None else options.serialize().to_pybytes()
-        mixes = function in _MIXING
 
         def evaluate(batch: pa.RecordBatch) -> Any:
             chosen = (
                 None if written is None else pc.FunctionOptions.deserialize(pa.py_buffer(written))
             )
-            values = [o.evaluate(batch) for o in operands]
-            if mixes:
-                values = _alike(values)
-            elif function == "is_in":
-                values = [_one_zero(value) for value in values]
+            values = operands_of(function, [o.evaluate(batch) for o in operands])
             return pc.call_function(function, values, chosen)
 
         text = f"{function}({', '.join(o.text for o in operands)})"
@@ -58,7 +51,7 @@ class Expression:
 
     def isin(self, values: Sequence[Any]) -> Expression:
         """Test whether the value is one of these."""
-        wanted = _one_zero(pa.array(list(values)))
+        wanted = one_zero(pa.array(list(values)))
         operand = self
         if pa.types.is_floating(wanted.type):
             # The first of its operands that is not null: itself, as a number of that kind.
@@ -170,23 +163,6 @@ def lit(value: Any) -> Expression:
 def as_float() -> pc.CastOptions:
     """Make floating numbers of all others; large whole ones become the nearest there is."""
     return pc.CastOptions.unsafe(pa.float64())
-
-
-def _alike(values: list[Any]) -> list[Any]:
-    """Turn whole numbers beside floating ones into these, as Arrow refuses to do beyond 2**53."""
-    if not any(pa.types.is_floating(value.type) for value in values):
-        return values
-    return [
-        value.cast(pa.float64(), safe=False) if pa.types.is_integer(value.type) else value
-        for value in values
-    ]
-
-
-def _one_zero(values: Any) -> Any:
-    """Make 0.0 of -0.0, as Arrow looks numbers up by their bits."""
-    if not (pa.types.is_float32(values.type) or pa.types.is_float64(values.type)):
-        return values
-    return pc.add(values, pa.scalar(0.0, values.type))
 
 
 def _lift(value: Any) -> Expression:

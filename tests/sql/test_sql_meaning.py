@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from queries import result
+from queries import asked, result
 
 import thalweg as tw
 from thalweg.errors import ComponentError
@@ -167,6 +167,7 @@ def test_times_are_compared_with_times_of_the_query(condition: str, expected: li
         ("at % NULL", [None] * 6),
         ("coalesce(NULL, likes, NULL)", [3, 4, None, 1, 8, 2]),
         ("coalesce(NULL, NULL)", [None] * 6),
+        ("coalesce((NULL), likes)", [3, 4, None, 1, 8, 2]),
         ("-9223372036854775808", [-(2**63)] * 6),
         ("region || '/' || tag", ["eu/jazz", "eu/rock", "us/jazz", "us/jazz", "us/jazz", None]),
         ("tag || NULL", [None] * 6),
@@ -180,3 +181,23 @@ def test_remainders_joined_texts_and_values_of_the_query(made: str, expected: li
 def test_a_remainder_by_nothing_is_an_error() -> None:
     with pytest.raises(ComponentError, match="divide by zero"):
         result("SELECT 7 % (at - 30) AS x FROM posts")
+
+
+@pytest.mark.parametrize("first", ["// 2", "/ 2"])
+def test_division_of_whole_numbers_is_not_taken_for_a_cast_of_a_quotient(first: str) -> None:
+    parts = [f"max({_CAST}) AS quotient", f"max({_WHOLE}) AS whole"]
+    parts = parts[::-1] if first == "// 2" else parts
+    query = f"SELECT tag, {', '.join(parts)} FROM posts GROUP BY tag WINDOW TUMBLING 1 HOUR"  # noqa: S608 (a test)
+    row = result(query)[0][1:]
+    assert sorted(row) == [2**53, 2**53 + 1]
+
+
+_FOUR = f"(at - at + {4 * (2**53 + 1)})"
+_CAST, _WHOLE = f"CAST({_FOUR} / 4 AS BIGINT)", f"{_FOUR} // 4"
+
+
+def test_each_kind_of_division_has_a_name_and_a_key_of_its_own() -> None:
+    _, made = asked("SELECT at // 4, CAST(at / 4 AS BIGINT) FROM posts")
+    assert made.fields.names == ("at_4", "cast_at_4_as_bigint")
+    with pytest.raises(tw.UsageError, match="a column of GROUP BY"):
+        asked("SELECT CAST(at / 4 AS BIGINT) AS b, count(*) AS n FROM posts GROUP BY at // 4")

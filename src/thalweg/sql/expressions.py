@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any
 
@@ -21,6 +21,7 @@ from thalweg.expressions import Expression, as_float, col, lit
 from thalweg.schemas import Fields
 from thalweg.sql.scope import Names
 from thalweg.sql.strict import only, plain, refused, written
+from thalweg.sql.truncating import UNITS, cut
 
 _TYPES = {"INT": pa.int64(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "FLOAT": pa.float64()}
 _TYPES |= {"TEXT": pa.string(), "VARCHAR": pa.string(), "BOOLEAN": pa.bool_()}
@@ -36,8 +37,6 @@ _CAUSES = {
     "'floor_temporal'": "date_trunc takes times, and --types FIELD:timestamp reads text as such",
     "'binary_join_element_wise'": "|| takes texts alone, and CAST(x AS TEXT) makes one",
 }
-#: What times can be cut to.
-_UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 _WHOLE = range(-(2**63), 2**63)
 
 
@@ -205,17 +204,6 @@ def _floats(values: Any) -> Any:
     return values.cast(pa.float64(), safe=False) if pa.types.is_integer(values.type) else values
 
 
-def _compared(make: Callable[[Any, Any], Expression]) -> _Form:
-    return _binary(lambda a, b: make(_with(_in_utc, a), _with(_in_utc, b)))
-
-
-def _in_utc(values: Any) -> Any:
-    """Give times with a zone in UTC; Arrow does not compare two zones if their units differ."""
-    type_ = values.type
-    zoned = pa.types.is_timestamp(type_) and type_.tz is not None
-    return values.cast(pa.timestamp(type_.unit, "UTC")) if zoned else values
-
-
 def _is(to: Translator, node: exp.Is) -> Expression:
     if not isinstance(node.expression, exp.Null):
         raise refused(node, "IS [NOT] NULL is all there is")
@@ -231,7 +219,7 @@ def _in(to: Translator, node: exp.In) -> Expression:
         return left == lit(None)
     if all(isinstance(v, dt.date) for v in known):
         # Not looked up, since Arrow would cut the time of day off to find it among days.
-        found = reduce(or_, [_with(_in_utc, left) == v for v in known])
+        found = reduce(or_, [left == v for v in known])
     else:
         found = left.isin(_of_one_type(known, node))
     if len(known) < len(values):
@@ -249,7 +237,7 @@ def _of_one_type(values: list[Any], node: exp.In) -> list[Any]:
 
 def _between(to: Translator, node: exp.Between) -> Expression:
     parts = (node.this, node.args["low"], node.args["high"])
-    middle, low, high = (_with(_in_utc, to.expression(part)) for part in parts)
+    middle, low, high = map(to.expression, parts)
     return (middle >= low) & (middle <= high)
 
 
@@ -265,7 +253,8 @@ def _like(to: Translator, node: exp.Like) -> Expression:
 
 def _coalesce(to: Translator, node: exp.Coalesce) -> Expression:
     # NULL that stands in the query has no type, and is never what is taken.
-    parts = [part for part in (node.this, *node.expressions) if not isinstance(part, exp.Null)]
+    given = (part.unnest() for part in (node.this, *node.expressions))
+    parts = [part for part in given if not isinstance(part, exp.Null)]
     if not parts:
         return lit(None)
     first, *others = map(to.expression, parts)
@@ -329,10 +318,9 @@ def _whole(number: Expression) -> Expression:
 def _cut(to: Translator, node: exp.TimestampTrunc | exp.DateTrunc) -> Expression:
     """Cut times off at the beginning of an hour, a day ..."""
     unit = node.args["unit"].name.lower()
-    if unit not in _UNITS:
-        raise refused(node, expected=f"one of the units {list(_UNITS)}")
-    options = pc.RoundTemporalOptions(unit=unit)
-    return to.expression(node.this).call("floor_temporal", options=options)
+    if unit not in UNITS:
+        raise refused(node, expected=f"one of the units {list(UNITS)}")
+    return _with(partial(cut, unit=unit), to.expression(node.this))
 
 
 def _joined(to: Translator, node: exp.DPipe) -> Expression:
@@ -355,12 +343,12 @@ _FORMS: dict[type, _Form] = {
     exp.Boolean: _LITERAL,
     exp.Null: _LITERAL,
     exp.Paren: _Form(("this",), _inner),
-    exp.EQ: _compared(lambda a, b: a == b),
-    exp.NEQ: _compared(lambda a, b: a != b),
-    exp.GT: _compared(lambda a, b: a > b),
-    exp.GTE: _compared(lambda a, b: a >= b),
-    exp.LT: _compared(lambda a, b: a < b),
-    exp.LTE: _compared(lambda a, b: a <= b),
+    exp.EQ: _binary(lambda a, b: a == b),
+    exp.NEQ: _binary(lambda a, b: a != b),
+    exp.GT: _binary(lambda a, b: a > b),
+    exp.GTE: _binary(lambda a, b: a >= b),
+    exp.LT: _binary(lambda a, b: a < b),
+    exp.LTE: _binary(lambda a, b: a <= b),
     exp.Add: _binary(lambda a, b: a + b),
     exp.Sub: _binary(lambda a, b: a - b),
     exp.Mul: _binary(lambda a, b: a * b),

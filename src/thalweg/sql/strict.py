@@ -42,14 +42,23 @@ _WORDS = {
 }
 
 
-class _AsSaid(Dialect):
-    """Writes what the parser has read as it was said."""
+class _Plain(Dialect):
+    """Writes what the parser has read so that two parts alike are the same text, and no others."""
 
     class Generator(generator.Generator):
         TRANSFORMS: ClassVar = {
             **generator.Generator.TRANSFORMS,
-            exp.If: lambda to, node: to.func("IF", *node.args.values()),
             exp.IntDiv: lambda to, node: to.binary(node, "//"),
+        }
+
+
+class _AsSaid(_Plain):
+    """Writes what the parser has read as it was said."""
+
+    class Generator(_Plain.Generator):
+        TRANSFORMS: ClassVar = {
+            **_Plain.Generator.TRANSFORMS,
+            exp.If: lambda to, node: to.func("IF", *node.args.values()),
         }
 
         def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
@@ -89,7 +98,7 @@ def written(node: exp.Expr) -> str:
 
 def plain(node: exp.Expr) -> str:
     """Write a part of a query as no dialect does, for comparing and naming."""
-    return str(node.sql(unsupported_level=ErrorLevel.IGNORE))
+    return str(node.sql(_Plain, unsupported_level=ErrorLevel.IGNORE))
 
 
 def only(node: exp.Expr, *understood: str, hint: str = "") -> None:
