@@ -28,6 +28,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "sketches",
         "stats",
         "tuples",
+        "unifying",
         "version",
         "weights",
     ),

@@ -61,6 +61,10 @@ class Tracker:
         most = task.component.options.max_pending
         return sys.maxsize if most is None else most - self._pending[task]
 
+    def opened(self, task: AnySpoutTask) -> int:
+        """Say how many tuples of a spout task are open."""
+        return self._pending[task]
+
     def open(self, task: AnySpoutTask, ids: Sequence[Any], now: float) -> list[Roots] | None:
         """Begin a root for each tuple that has an id; None where nobody acknowledges."""
         roots = self._begin(task, ids, now)

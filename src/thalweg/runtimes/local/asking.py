@@ -48,14 +48,16 @@ class Asking:
         self.full = self.largest = False
         self.shedder = Shedder(settings.seed, built.topology.quality, settings.clock.now)
         self._closed = False
-        #: How many tuples with an id a source may have open beside those that it has.
+        #: How many tuples with an id a source may have open beside those that it has, and has.
         self.pending: Callable[[AnySpoutTask], int] = lambda _task: sys.maxsize
+        self.opened: Callable[[AnySpoutTask], int] = lambda _task: 0
         #: Whether tuples with an id have to end in time, and the sources of such tuples: those
         #: that have given none so far may have some.
         self._follows = settings.acking and settings.ack_timeout < inf
         self._followed: set[AnySpoutTask] = set()
         if self._follows:
             self._followed.update(task for task in spouts if isinstance(task, SpoutTask))
+        self._intakes = {task: built.intake(task.component.name) for task in self._followed}
         #: While it is set nobody is asked; what waits already may be taken.
         self.paused = False
         self._queues = built.overflows
@@ -77,11 +79,13 @@ class Asking:
         """Give the number of tuples that a source may have open beside those that it has."""
         if self._closed:
             return sys.maxsize
-        room = self.pending(task)
-        if task in self._followed and task.component.options.max_pending is None:
-            left = _WAITING * self._settings.ack_timeout - self._built.seconds_waiting
-            room = self._built.rows_in_time(left) if left > 0 else 0
-        return room
+        if task not in self._followed or task.component.options.max_pending is not None:
+            return self.pending(task)
+        intake = self._intakes[task]
+        left = _WAITING * self._settings.ack_timeout - intake.seconds_waiting
+        room = intake.rows_in_time(left) if left > 0 else 0
+        # One that has nothing open is asked, whatever others have sent.
+        return room or (0 if self.opened(task) else self._in_block(task))
 
     def has(self, task: AnySpoutTask) -> bool:
         """Say whether it makes sense to :meth:`take` something of a source."""
@@ -165,8 +169,11 @@ class Asking:
         if longest < inf:
             most = self._built.rows_within(longest)
         if task in self._followed:
-            most = min(most, self._built.rows_in_block(_BLOCK * self._settings.ack_timeout))
+            most = min(most, self._in_block(task))
         return most
+
+    def _in_block(self, task: AnySpoutTask) -> int:
+        return self._intakes[task].rows_in_block(_BLOCK * self._settings.ack_timeout)
 
     def _large(self, task: AnySpoutTask) -> int:
         """Give the bytes of a source's blocks beyond which they gain nothing by being larger."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
 from types import MappingProxyType
 
 from thalweg.anchored import AnchoredBolt
@@ -18,6 +17,7 @@ from thalweg.routing.routers import KeyRouter
 from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.local.arranging import Arranging
 from thalweg.runtimes.local.holding import Holding
+from thalweg.runtimes.local.intake import Intake
 from thalweg.runtimes.local.isolation import AnyTask, remote_task
 from thalweg.runtimes.local.links import Link, Streams, Wiring
 from thalweg.runtimes.local.operators import Operator
@@ -41,8 +41,6 @@ from thalweg.topology import Component, Topology
 
 #: No event time is known.
 NO_TIMES: Mapping[str, int] = MappingProxyType({})
-#: Rows to begin with, where nobody knows how long one takes.
-_UNKNOWN = 8
 
 
 @dataclass(frozen=True)
@@ -108,37 +106,15 @@ class Built:
         found = [count * seconds / (m.cost * m.flow) for m, count in seen if m.cost * m.flow]
         return max(1, int(min([*found, sys.maxsize])))
 
-    def rows_in_block(self, seconds: float) -> int:
-        """Say how many rows of a source, in one block, pass those that take single tuples."""
-        return self._rows_in(seconds, [operator.sharing for operator in self._by_tuple])
-
-    def rows_in_time(self, seconds: float) -> int:
-        """Say how many they are in blocks that several tasks work on."""
-        return self._rows_in(seconds, [operator.beside for operator in self._by_tuple])
-
-    def _rows_in(self, seconds: float, tasks: Sequence[int]) -> int:
-        """Say how many pass bolts that have so many tasks; few, where nobody knows their cost."""
-        entered, took = sum(self.counters[name][0].emitted for name in self.spouts), 0.0
-        for operator, beside in zip(self._by_tuple, tasks, strict=True):
-            cost = self.meter.read(operator.index).cost
-            if not cost and (operator.waiting or not entered):
-                return _UNKNOWN
-            took += cost / beside * operator.arrived / (entered or 1)
-        return max(1, int(seconds / took)) if took else sys.maxsize
-
-    @property
-    def seconds_waiting(self) -> float:
-        """How long these bolts take for what waits for them; infinite if nobody knows."""
-        found = 0.0
-        for operator in self._by_tuple:
-            if waiting := operator.waiting:
-                cost = self.meter.read(operator.index).cost
-                found += waiting * cost / operator.beside if cost else inf
-        return found
-
-    @property
-    def _by_tuple(self) -> list[Operator]:
-        return [o for o in self.operators if getattr(o.component.body, "by_tuple", False)]
+    def intake(self, source: str) -> Intake:
+        """Make what knows how much of a source can end in time."""
+        counter = self.counters[source][0]
+        return Intake(
+            self.sources[source],
+            self.operators,
+            given=lambda: counter.emitted,
+            cost=lambda operator: self.meter.read(operator.index).cost,
+        )
 
     def metrics(self, choices: Mapping[str, int]) -> tuple[ComponentMetrics, ...]:
         """Give the counts of all components, and how often workers chose each of them."""

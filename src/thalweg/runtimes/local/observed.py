@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thalweg.metrics import Counter
 from thalweg.routing.load_aware import OsgSettings
 from thalweg.runtimes.local.isolation import AnyTask
 from thalweg.runtimes.local.links import Link, Streams, Wiring
@@ -24,6 +25,9 @@ class Observed:
     streams: Streams
     inputs: list[Link]
     worklist: Worklist[Item]
+    counters: list[Counter]
+    #: Position in topological order.
+    index: int
     degree: int
     workers: int
     limit: int
@@ -63,16 +67,22 @@ class Observed:
         return sum(link.arrived for link in self.inputs)
 
     @property
-    def beside(self) -> int:
-        """Tasks that work beside each other: those of Python that do not wait share its lock."""
+    def beside(self) -> float:
+        """Tasks that work beside each other: those of Python that do not wait share its lock.
+
+        Where one of them gets more than others, all take as long as that one.
+        """
         if self.python:
-            return 1
-        return self.limit if self.pooled else self.degree
+            return 1.0
+        if self.pooled:
+            return float(self.limit)
+        taken = [counter.per_task[0] for counter in self.counters[: self.degree]]
+        return sum(taken) / max(taken) if any(taken) else float(self.degree)
 
     @property
-    def sharing(self) -> int:
+    def sharing(self) -> float:
         """Those of them among which a block is split; others take whole ones."""
-        return 1 if self.pooled or self._facts.spread else self.beside
+        return 1.0 if self.pooled or self._facts.spread else self.beside
 
     @property
     def waited(self) -> Waited:

@@ -87,7 +87,7 @@ class Running:
         spouts = [task for tasks in self._built.spouts.values() for task in tasks]
         self._spouts = [task for task in spouts if not self._saving.is_over(task)]
         self._asking = Asking(self._spouts, settings, self._built, self._refused)
-        self._asking.pending = self._tracker.room
+        self._asking.pending, self._asking.opened = self._tracker.room, self._tracker.opened
         self._held = HeldSources(self._built.holdings)
         self._activity = Activity(run.steering, told.listen)
         self._saving.tell_ends(self._asking.ended)
