@@ -57,10 +57,11 @@ class AnchoredBolt(Bolt):
     def process_pause(self) -> None:
         """Finish what is held: the bolt is about to be forgotten, or some of its keys to move.
 
-        The first is so on Spark with each batch, the second of keyed bolts on all runtimes.
+        The first is so on Spark with each batch, and with a checkpoint before each snapshot, behind
+        which another run may go on; the second of keyed bolts on all runtimes.
 
-        A tuple that is not acknowledged behind this fails, if anybody waits for its end. Otherwise
-        it would be lost, and the batch fails.
+        On Spark a tuple that is not acknowledged behind this fails, if anybody waits for its end.
+        Otherwise it would be lost, and the batch fails.
         """
 
     @property

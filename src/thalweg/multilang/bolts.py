@@ -37,9 +37,9 @@ _LAST_TICKS = 20
 #: Tuples that one sends, without being done with any, before these go on.
 _MOST_ALONE = 100_000
 _HELD_HINT = (
-    "nothing may be held between batches of Spark, or while keys move: it has to acknowledge each"
-    " tuple, or to let it fail; give it ticks (tick=...) if it waits for them, more time"
-    " (linger=...), or run it on local with a degree that stays"
+    "nothing may be held between batches of Spark, in a snapshot, or while keys move: it has to"
+    " acknowledge each tuple, or to let it fail; give it ticks (tick=...) if it waits for them,"
+    " more time (linger=...), or run it on local without a checkpoint, with a degree that stays"
 )
 
 
@@ -70,6 +70,8 @@ class ShellBolt(Hosted, AnchoredBolt):
     as_in_storm: bool = False
     #: Whether a block may be given in parts, with what it has sent going on between them.
     in_parts: ClassVar[bool] = True
+    #: When it has to finish what it holds, on this machine, for messages.
+    when_paused: ClassVar[str] = "before a snapshot"
 
     def __init__(
         self,
@@ -112,12 +114,13 @@ class ShellBolt(Hosted, AnchoredBolt):
         self._ends_at: float | None = None
         #: Why it was ended before the run was, and how many tuples nobody has finished then.
         self._given_up, self._missed = "", 0
+        #: Whether it may hold tuples for whose end nobody waits.
+        self._unknown = False
 
     def cleanup(self) -> None:
         """Let the child end, or keep it for the next batch."""
         if self._given_up:
-            text = f"{self._given_up}; it is ended with {self._missed} tuples"
-            self.context.tell(Noticed(f"{text} that it has not finished"))
+            self.context.tell(Noticed(self._last_words))
         partner, self._partner = self._partner, None
         if partner is None:
             return
@@ -132,6 +135,8 @@ class ShellBolt(Hosted, AnchoredBolt):
     def process_tuples(self, first: int, block: Block) -> None:
         """Give the tuples to the child, and wait until it has seen them, or is long at one."""
         self._hear_out()
+        holds = self._partner is None or bool(self._talk.given)
+        self._unknown = (self._unknown and holds) or not _all_known(block)
         if self._partner is None:
             self._missed += len(block)
             return
@@ -199,12 +204,17 @@ class ShellBolt(Hosted, AnchoredBolt):
     def process_pause(self) -> None:
         """Let the child finish what it holds; it is an error if it does not."""
         self._hear_out()
-        if self._partner is None:
-            return
-        if self._talk.given:
+        if self._partner is not None and self._talk.given and self._has_to_finish:
             self._insist(self._finish)
+        if self._has_to_finish:
+            self._check_finished()
+
+    def _check_finished(self) -> None:
+        if self._partner is None:
+            text, self._given_up = self._last_words, ""
+            raise ThalwegError(text)
         held = len(self._talk.given)
-        when = "at the end of a batch" if self.context.lasting else "before its keys move"
+        when = "at the end of a batch" if self.context.lasting else self.when_paused
         if held:
             raise ThalwegError(
                 explain(
@@ -215,6 +225,11 @@ class ShellBolt(Hosted, AnchoredBolt):
                     _HELD_HINT,
                 )
             )
+
+    @property
+    def _has_to_finish(self) -> bool:
+        """Whether what it holds would be lost: what a spout waits for, that may send again."""
+        return self._unknown or bool(self.context.lasting)
 
     def process_end(self) -> None:
         """Let the child finish what it holds: ticks, and some time."""
@@ -286,6 +301,11 @@ class ShellBolt(Hosted, AnchoredBolt):
         self._forget_rest()
         gone.child.kill()
         self._given_up, self._missed = str(error), len(gone.talk.given)
+
+    @property
+    def _last_words(self) -> str:
+        text = f"{self._given_up}; it is ended with {self._missed} tuples"
+        return f"{text} that it has not finished"
 
     def _forget_rest(self) -> None:
         self._owed = None
@@ -415,3 +435,8 @@ class ShellBolt(Hosted, AnchoredBolt):
                     hint="it has to acknowledge each tuple, or to let it fail; or set most_held",
                 )
             )
+
+
+def _all_known(block: Block) -> bool:
+    """Say whether somebody waits for the end of each tuple."""
+    return block.roots is not None and all(block.roots)

@@ -34,6 +34,7 @@ class KeyedShellBolt(ShellBolt):
     kind = Kind.KEYED
     #: Values of keys belong to whole blocks.
     in_parts = False
+    when_paused = "before its keys move or a snapshot"
 
     def prepare(self, context: TaskContext) -> None:
         """Start the child."""
@@ -107,6 +108,10 @@ class KeyedShellBolt(ShellBolt):
         self.begin_again()
         for number in failed:
             self.fail(number)
+
+    @property
+    def _has_to_finish(self) -> bool:
+        return True  # values of keys are those behind all tuples
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
         """Refuse keys that do not come back from a child as they are."""

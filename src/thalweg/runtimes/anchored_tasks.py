@@ -340,6 +340,11 @@ def holds_by_key(task: object) -> TypeGuard[AnchoredTask]:
     return isinstance(task, AnchoredTask) and task.component.kind is Kind.KEYED
 
 
+def may_hold(task: object) -> TypeGuard[AnchoredTask]:
+    """Say whether a task may hold tuples, which no snapshot has."""
+    return isinstance(task, AnchoredTask)
+
+
 def is_busy(task: object) -> TypeGuard[AnchoredTask]:
     """Say whether a task is still at what it was given before."""
     return isinstance(task, AnchoredTask) and task.body.busy

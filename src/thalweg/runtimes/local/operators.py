@@ -24,7 +24,7 @@ from thalweg.migration.messages import Message
 from thalweg.migration.wiring import Address
 from thalweg.ordering import Arrival, interleave
 from thalweg.routing.routers import Router
-from thalweg.runtimes.anchored_tasks import holds_by_key
+from thalweg.runtimes.anchored_tasks import holds_by_key, may_hold
 from thalweg.runtimes.following import output_block
 from thalweg.runtimes.local.balancing import forget_cost, measured
 from thalweg.runtimes.local.failing import Failed
@@ -326,7 +326,7 @@ class Operator(Observed):
         elif special.call == "wake":
             emissions = task.wake()
         elif special.call == "pause":
-            emissions = task.pause() if holds_by_key(task) else []
+            emissions = task.pause() if may_hold(task) else []
         else:
             emissions = task.tick() if special.call == "tick" else task.end()
         if special.call == "retire":

@@ -19,7 +19,7 @@ from thalweg.events import RunFinished, RunStarted
 from thalweg.execution import Result, Run
 from thalweg.runtimes.activity import Activity
 from thalweg.runtimes.alarms import Alarms
-from thalweg.runtimes.anchored_tasks import holds_by_key
+from thalweg.runtimes.anchored_tasks import is_busy, may_hold
 from thalweg.runtimes.block_tasks import BlockBoltTask
 from thalweg.runtimes.following import close_all, read_tables
 from thalweg.runtimes.local.asking import Asking
@@ -245,13 +245,22 @@ class Running:
         self._saving.finish(ended=not stopped)
 
     def _rest(self) -> None:
-        """Work until nothing is under way, and no task holds tuples of keys: no snapshot has it."""
+        """Work until nothing is under way, and no task holds tuples: no snapshot has them."""
         self._drain()
-        for name, tasks in self._built.bolts.items() if self._settings.checkpoint else ():
-            for number, task in enumerate(tasks):
-                if holds_by_key(task):
+        for name, tasks in self._built.bolts.items():
+            self._hear_out(name)
+            for number, task in enumerate(tasks) if self._settings.checkpoint else ():
+                if may_hold(task):
                     self._special(name, number, "pause")
-                    self._drain()
+            self._drain()
+
+    def _hear_out(self, name: str) -> None:
+        """Let tasks come to the end of what they are at; what they send meanwhile goes on."""
+        tasks = self._built.bolts[name]
+        while busy := [number for number, task in enumerate(tasks) if is_busy(task)]:
+            for number in busy:
+                self._special(name, number, "tick")
+            self._drain()
 
     def _drain(self) -> None:
         """Work until nothing is under way."""
