@@ -89,6 +89,19 @@ def test_tuples_go_on_before_a_bolt_is_done_with_the_one_that_they_stem_from(
 
 
 @pytest.mark.parametrize("on", RUNTIMES)
+@pytest.mark.parametrize("pending", [10, 1000])
+def test_what_waits_behind_a_long_tuple_is_not_held(on: str, pending: int, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    command = python("long_tuple.py", str(enough))
+    bolt = ShellBolt(command, ["value", "n"], max_pending=pending, most_held=50)
+    builder = tw.TopologyBuilder("long")
+    builder.add_spout("values", tw.items(range(200)), fields={"value": int})
+    builder.add_bolt("it", bolt).shuffle("values")
+    builder.add_bolt("out", tw.call(lambda _: enough.touch())).shuffle("it")
+    assert run(builder.build(), on).metrics.component("out").received > 200
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
 def test_tuples_go_on_though_the_source_has_ended(on: str, tmp_path: Path) -> None:
     enough, rows = tmp_path / "enough", list[int]()
 

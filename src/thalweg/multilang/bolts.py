@@ -140,14 +140,16 @@ class ShellBolt(Hosted, AnchoredBolt):
         if self._partner is None:
             self._missed += len(block)
             return
+        self._check_held()
         messages = self._messages(first, block)
         for data in messages:
             self._through(data)
             if self._partner is None:
                 self._missed += first + len(block) - 1 - self.at
                 return
-            if self._owed is not None:
+            if self._owed is not None:  # what it holds is known when it has seen all
                 self._rest.extend(messages)
+                return
         self._check_held()
 
     @property
