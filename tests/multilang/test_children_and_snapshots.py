@@ -16,6 +16,8 @@ from children import Seen, collecting, python
 import thalweg as tw
 from thalweg.errors import ThalwegError
 from thalweg.multilang import ShellBolt
+from thalweg.storm import BatchingBolt
+from thalweg.storm.hosted_bolts import HostedBolt
 
 VALUES = range(12)
 
@@ -127,6 +129,23 @@ def test_a_child_finishes_what_it_holds_before_a_snapshot(tmp_path: Path) -> Non
     assert sorted(rows) == list(VALUES)
     topology.run(on=local)
     assert len(rows) == len(VALUES)
+
+
+class Batches(BatchingBolt):
+    """Gathers the values until a tick comes."""
+
+    def process_batch(self, key: Any, tups: Any) -> None:
+        self.emit([[tup.values[0] for tup in tups]])
+
+
+def test_a_batching_bolt_inside_a_run_processes_what_it_has_before_a_snapshot(
+    tmp_path: Path,
+) -> None:
+    batches, stop = list[list[int]](), threading.Event()
+    topology = build(tw.items(stopping(stop)), HostedBolt(Batches, ["values"]), collecting(batches))
+    local = tw.Local(checkpoint=tmp_path / "state")
+    assert topology.run(on=local, stop=stop).stopped
+    assert sorted(value for batch in batches for value in batch) == list(VALUES)
 
 
 def test_a_child_that_does_not_finish_what_it_holds_ends_a_run_with_snapshots(
