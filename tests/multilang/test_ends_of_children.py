@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,29 @@ def test_a_bolt_that_ends_is_replaced_though_what_it_has_started_keeps_its_outpu
     (notice,) = seen.notices
     assert "has ended with status 3; its last words" in notice
     assert "about to end" in notice
+
+
+LEAVING = """
+import os, subprocess, sys
+sys.stdin.readline()
+print('{"pid": 1}', "end", sep="\\n", flush=True)
+helper = subprocess.Popen(["sleep", "infinity"], stdin=0, stdout=2, start_new_session=True)
+print("helped by", helper.pid, end="", file=sys.stderr, flush=True)
+os._exit(3)
+"""
+
+
+def test_nothing_is_left_of_a_child_whose_standard_error_somebody_keeps() -> None:
+    said, threads, files = list[str](), threading.active_count(), len(os.listdir("/proc/self/fd"))
+    child = Child(Shell((sys.executable, "-c", LEAVING)), {}, said.append)
+    with pytest.raises(ChildError, match=r"ended with status 3; its last words .*\n.*helped by"):
+        child.next_message(600)
+        child.next_message(600)
+    child.kill()
+    try:
+        assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, files)
+    finally:
+        os.kill(int(said[0].split()[-1]), signal.SIGKILL)
 
 
 def test_a_child_that_closes_its_output_is_not_said_to_have_been_killed() -> None:

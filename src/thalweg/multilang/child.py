@@ -55,6 +55,8 @@ class Child:
         self._bad: ProtocolError | None = None
         self._unheard: Exception | None = None
         self._process = self._start()
+        #: Whether it is gone, and whether nothing that others write in its name is heard any more.
+        self._over, self._deaf = threading.Event(), False
         self._drain = threading.Thread(
             target=self._read_errors, name=f"stderr of {shell.command[0]}", daemon=True
         )
@@ -233,12 +235,15 @@ class Child:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-        return self._process.wait()
+        code = self._process.wait()
+        self._over.set()
+        return code
 
     def _let_go(self) -> None:
         GUARD.leave(self._process.pid)
         self._out.close()
         self._drain.join(_GRACE)
+        self._deaf = True
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def broken(self, why: ThalwegError | str, kind: type[ChildError] = ChildError) -> ChildError:
@@ -251,12 +256,37 @@ class Child:
 
     def _read_errors(self) -> None:
         """Pass on what it writes to its standard error, line by line."""
-        stderr = _pipe(self._process.stderr)
+        stderr, begun = _pipe(self._process.stderr), b""
         with stderr:
-            for line in iter(lambda: stderr.readline(_LONGEST_LINE), b""):
-                text = line.decode(errors="replace").rstrip()
-                self._lines.append(text)
-                self._pass_on(text)
+            while not self._deaf and (data := self._next_errors(stderr.fileno())):
+                *lines, begun = (begun + data).split(b"\n")
+                if len(begun) >= _LONGEST_LINE:
+                    lines, begun = [*lines, begun], b""
+                for line in lines:
+                    self._hear_line(line)
+        if begun:
+            self._hear_line(begun)
+
+    def _next_errors(self, stderr: int) -> bytes:
+        """Wait for what is written there; nothing when all is read of one that is gone.
+
+        What it has started may keep it open, in a session of its own.
+        """
+        poll = select.poll()
+        poll.register(stderr, select.POLLIN)
+        while True:
+            over = self._over.is_set()
+            if poll.poll(0 if over else _LOOK * 1000):
+                return os.read(stderr, _CHUNK)
+            if over:
+                return b""
+
+    def _hear_line(self, line: bytes) -> None:
+        for start in range(0, len(line) or 1, _LONGEST_LINE):
+            part = line[start : start + _LONGEST_LINE]
+            text = part.decode(errors="replace").rstrip()
+            self._lines.append(text)
+            self._pass_on(text)
 
     def _pass_on(self, text: str) -> None:
         """Let a line be heard; if that fails the run ends, and the child can write all the same."""
