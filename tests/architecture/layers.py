@@ -25,6 +25,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "metrics",
         "registered",
         "schemas",
+        "signals",
         "sketches",
         "stats",
         "tuples",

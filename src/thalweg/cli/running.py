@@ -51,6 +51,7 @@ from thalweg.metrics import Snapshot
 from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.planning import check_kept
 from thalweg.runtimes.spark.runtime import Spark
+from thalweg.signals import unless_forked
 from thalweg.topology import Topology
 
 _STOPPING = "stopping: what is under way will be finished (Ctrl-C again aborts)"
@@ -119,7 +120,8 @@ def stop_on_interrupt(stop: threading.Event, logs: bool = False) -> Iterator[Non
         # Not through a buffered file: the signal may have come in the middle of a write to it.
         os.write(2, said)
 
-    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {signal.SIGINT: handle, signal.SIGTERM: unless_forked(handle)}
+    before = {each: signal.signal(each, handler) for each, handler in handlers.items()}
     try:
         yield
     finally:

@@ -41,6 +41,7 @@ from thalweg.server.folders import Home, Status, say_holder
 from thalweg.server.life import Outcome, Record
 from thalweg.server.logs import rotate
 from thalweg.server.programs import prepared
+from thalweg.signals import unless_forked
 from thalweg.storm.hosting import forwarded
 from thalweg.storm.logs import LEVELS
 from thalweg.topology import Topology
@@ -77,7 +78,7 @@ class Runner:
 
     def run(self) -> Outcome:
         """Run until the end; gives how it ended."""
-        signal.signal(signal.SIGTERM, self._hear)
+        signal.signal(signal.SIGTERM, unless_forked(self._hear))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._look()
         watching = threading.Thread(target=self._watch, name="watching", daemon=True)

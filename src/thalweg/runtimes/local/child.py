@@ -43,6 +43,7 @@ from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.services import Services
 from thalweg.runtimes.shipping import unpack as unpack_code
 from thalweg.runtimes.tasks import BoltTask
+from thalweg.signals import left_to_parent
 from thalweg.state import MemoryState
 from thalweg.state import pack as pack_entries
 from thalweg.state import unpack as unpack_entries
@@ -258,7 +259,9 @@ class Worker:
 
 def main(incoming: int, outgoing: int) -> None:
     """Handle messages until told to close, or until nobody is there any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this process says when it ends
+    # Who started this process says when it ends; what components start sits out a Ctrl-C as well.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, left_to_parent())
     worker: Worker
     try:
         parcel = unpack_code(read(incoming, Told).data or b"")
