@@ -36,7 +36,9 @@ def start_gateway(settings: Mapping[str, str]) -> None:
             logging.getLogger(name).addFilter(_is_news)
         conf = SparkConf().setAll(list(settings.items()))
         with without_noise() as writing:
-            gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]  # untyped there
+            # What is sent to our group is not meant for it: it ends when its input does.
+            how = {"stderr": writing, "start_new_session": True}
+            gateway = launch_gateway(conf, how)  # type: ignore[no-untyped-call]  # untyped there
         SparkContext._ensure_initialized(gateway=gateway)
 
 
