@@ -142,6 +142,23 @@ def test_the_only_environment_is_meant_where_none_is_named(project: Path) -> Non
     assert "parallelism: 2" in text
 
 
+def test_degrees_that_do_not_know_the_only_environment_are_as_without_any(project: Path) -> None:
+    (project / "config.json").write_text(json.dumps(ONLY), encoding="utf-8")
+    file = project / "topologies/wordcount.py"
+    told = file.read_text(encoding="utf-8")
+    file.write_text(told.replace('{"beta": 1, "prod": 2}', '{"local": 3, "cluster": 3}'))
+    text, status = storm("run", "topologies/wordcount.py")
+    assert status == 0, text
+    assert counted(text) == {"x=1", "x=2", "x=3"}
+    text, status = storm("flux", "topologies/wordcount.py")
+    assert "parallelism: 3" in text
+    text, status = storm("run", "topologies/wordcount.py", "-e", "prod")
+    assert "one of ['local', 'cluster'], got 'prod'" in text.replace("\n", " ")
+    file.write_text(told.replace('{"beta": 1, "prod": 2}', '{"local": 3, "cluster": 4}'))
+    text, status = storm("run", "topologies/wordcount.py")
+    assert "one of ['local', 'cluster'], got None" in text.replace("\n", " ")
+
+
 def test_none_of_several_environments_is_meant_where_none_is_named(project: Path) -> None:
     several = ONLY | {"envs": {**ONLY["envs"], "beta": {}}}
     (project / "config.json").write_text(json.dumps(several), encoding="utf-8")

@@ -171,7 +171,8 @@ def flux(target: Target, environment: Environment = None, debug: Debug = False) 
         project.check_environment(environment, (part["parallelism"] for part in parts))
         chosen = project.environment(environment)
         for part in parts:
-            part["parallelism"] = degree_in(chosen, part["parallelism"], part["id"])
+            par, named = part["parallelism"], environment is not None
+            part["parallelism"] = degree_in(chosen, par, part["id"], named)
         with writing():
             typer.echo(yaml.safe_dump(told, sort_keys=False), nl=False)
 

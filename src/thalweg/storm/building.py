@@ -53,6 +53,8 @@ class Hosting:
     degrees: Mapping[str, int] = field(default_factory=dict)
     #: Which of a component's degrees, where it has several.
     environment: str | None = None
+    #: Whether somebody named it: degrees need not know the only one of a project.
+    named: bool = True
     #: Folder in which programs run.
     folder: str | None = None
     #: Configuration that counts more than that of the topology, and less than a component's own.
@@ -156,15 +158,21 @@ def _check(plan: Plan, hosting: Hosting) -> None:
 
 def _degree(part: Part, hosting: Hosting) -> int:
     chosen = hosting.degrees.get(part.name)
-    return degree_in(hosting.environment, part.par, part.name) if chosen is None else chosen
+    if chosen is not None:
+        return chosen
+    return degree_in(hosting.environment, part.par, part.name, hosting.named)
 
 
-def degree_in(environment: str | None, par: Any, name: str) -> int:
-    """Give the degree of a component, where it may depend on the environment."""
+def degree_in(environment: str | None, par: Any, name: str, named: bool = True) -> int:
+    """Give the degree of a component, where it may depend on the environment.
+
+    One that nobody ``named`` counts where the degrees know it.
+    """
     if not isinstance(par, Mapping):
         return int(par)
     if environment in par:
         return int(par[environment])
+    environment = environment if named else None
     if environment is None and len(set(par.values())) == 1:
         return int(next(iter(par.values())))
     raise UsageError(

@@ -83,6 +83,7 @@ class Project:
         return Hosting(
             serializer=serializer or usual,
             environment=chosen,
+            named=environment is not None,
             folder=str(self.programs),
             config=told,
         )
