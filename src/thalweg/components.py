@@ -182,7 +182,7 @@ class TaskContext:
 
     def metric(self, name: str, kind: MetricKind = "count", every: Any = None) -> Any:
         """Register a metric (see :mod:`thalweg.registered`); ``every`` is its own interval."""
-        return self.registering(name, kind, None if every is None else seconds(every))
+        return self.registering(name, kind, None if every is None else seconds(every, "every"))
 
     def background(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """Let a thread of the run's pool call a function; it must not emit.

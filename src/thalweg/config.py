@@ -119,7 +119,7 @@ class Options:
                 )
         for name in ("tick", "ttl"):
             if read.get(name) is not None:
-                read[name] = seconds(read[name])
+                read[name] = seconds(read[name], f"{name} in {where}")
         if "on_error" in read:
             read["on_error"] = on_error(read["on_error"])
         if read.get("time") is not None:
@@ -181,12 +181,12 @@ class Quality:
     @property
     def bound(self) -> float | None:
         """Seconds that a tuple may take; None for any."""
-        return None if self.latency is None else seconds(self.latency)
+        return None if self.latency is None else seconds(self.latency, "quality latency")
 
     @property
     def length(self) -> float | None:
         """Seconds of a window; None where single tuples go."""
-        return None if self.window is None else seconds(self.window)
+        return None if self.window is None else seconds(self.window, "quality window")
 
     def allowed(self, loss: float | None) -> float:
         """Give the share that a run may give up, which has its own word: None for none."""

@@ -138,10 +138,7 @@ class Run:
         """Check what was given before anything starts; for runtimes."""
         if self.validator is not None:
             validate(self.validator, topology)
-        every = seconds(self.metrics_every)
-        if every <= 0:
-            got = str(self.metrics_every)
-            raise UsageError(explain("metrics_every", expected="more than 0 seconds", got=got))
+        every = seconds(self.metrics_every, "metrics_every")
         hooks = checked_hooks(self.hooks, f"run of {topology.name!r}")
         consumers = checked_consumers(self.consumers)
         return replace(self, hooks=hooks, consumers=consumers, metrics_every=every)

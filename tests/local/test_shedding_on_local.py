@@ -156,9 +156,9 @@ def test_a_window_goes_as_a_whole_whatever_the_share_becomes(
         ({"by": "weight"}, "quality by: expected one of"),
         ({"by": "window"}, "quality window: expected a duration with by='window'"),
         ({"window": 3}, "quality window: expected a duration with by='window'"),
-        ({"by": "window", "window": "soon"}, "duration: expected seconds above 0"),
-        ({"latency": "soon"}, "duration: expected seconds above 0"),
-        ({"latency": 0}, "duration: expected seconds above 0"),
+        ({"by": "window", "window": "soon"}, "quality window: expected seconds above 0"),
+        ({"latency": "soon"}, "quality latency: expected seconds above 0"),
+        ({"latency": 0}, "quality latency: expected seconds above 0"),
         ({"profile": "cheap"}, "quality profile: expected one of"),
     ],
 )

@@ -331,7 +331,7 @@ def test_tasks_that_are_added_have_numbers_of_their_own(degrees, more) -> None:
     ("given_", "tells"),
     [
         ({"serializer": "xml"}, "'xml'"),
-        ({"timeout": "soon"}, "duration"),
+        ({"timeout": "soon"}, "timeout in "),
         ({"max_pending": 0}, "max_pending"),
         ({"heartbeat": 3}, "setting 'heartbeat'"),
         ({"config": {"a": {1, 2}, "b": object()}}, "config in program"),

@@ -287,6 +287,8 @@ def test_every_letter_that_is_left_out_is_noticed(key: str, data: st.DataObject)
 @pytest.mark.parametrize(
     ("key", "wrong"),
     [
+        ("topology.message.timeout.secs", 0),
+        ("topology.message.timeout.secs", math.nan),
         ("topology.workers", 0),
         ("topology.workers", True),
         ("topology.workers", "two"),

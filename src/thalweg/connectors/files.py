@@ -187,5 +187,5 @@ def files(
     >>> log = files("/var/log/app", format="text", tail="1 s")
     """
     chosen = file_format(format, delimiter, max_record)
-    every = None if tail is None else seconds(tail)
+    every = None if tail is None else seconds(tail, "tail")
     return Files(patterns_of(pattern), chosen, every)

@@ -146,10 +146,12 @@ def kafka(
         checked_start(start, names),
         options.get("until") == "now",
         options.get("lost") == "skip",
-        seconds(options.get("refresh", 30.0)),
-        seconds(options.get("commit_every", 5.0)),
+        seconds(options.get("refresh", 30.0), "refresh"),
+        seconds(options.get("commit_every", 5.0), "commit_every"),
     )
-    reached = cluster(servers, seconds(options.get("timeout", 10.0)), options.get("config"))
+    reached = cluster(
+        servers, seconds(options.get("timeout", 10.0), "timeout"), options.get("config")
+    )
     made = KafkaSource(reached, wanted, checked_format(format), extra)
     binary = options.get("keys") == "bytes"
     found = message_fields(made.format, options.get("fields"), extra, binary)

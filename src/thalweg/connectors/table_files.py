@@ -152,6 +152,6 @@ def table_file(
     >>> items = table_file("items.csv", fields={"item": str, "price": float}, reload="10 s")
     """
     declared = None if fields is None else fields_of(fields)
-    every = None if reload is None else seconds(reload)
+    every = None if reload is None else seconds(reload, "reload")
     where = os.path.abspath(path)  # workers may have another folder
     return TableFile(where, file_format(format, delimiter), declared, every)

@@ -199,7 +199,9 @@ def to_kafka(
         if name not in ToKafkaOptions.__annotations__:
             expected = "timeout or config"
             raise UsageError(explain("option of to_kafka", expected=expected, got=name))
-    reached = cluster(servers, seconds(options.get("timeout", 30.0)), options.get("config"))
+    reached = cluster(
+        servers, seconds(options.get("timeout", 30.0), "timeout"), options.get("config")
+    )
     writer = MessageWriter(*checked(format, key))
     if not transactional:
         return KafkaSink(reached, topic, writer)

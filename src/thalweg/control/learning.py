@@ -64,12 +64,12 @@ class Locality:
                     f"locality {name}", "", "above 0, at most 1", f"{getattr(self, name)}"
                 )
                 raise UsageError(text)
-        _ = self.period, seconds(self.adopt_every)
+        _ = self.period, seconds(self.adopt_every, "locality adopt_every")
 
     @property
     def period(self) -> float:
         """Seconds between two decisions; infinitely many when it waits to be asked."""
-        return float("inf") if self.every is None else seconds(self.every)
+        return float("inf") if self.every is None else seconds(self.every, "locality every")
 
 
 class Learner:

@@ -61,7 +61,7 @@ class Shell:
         read = dict(values)
         for name in ("timeout", "tick", "linger", "idle"):
             if read.get(name) is not None:
-                read[name] = seconds(read[name])
+                read[name] = seconds(read[name], f"{name} in {words[0]}")
         if read.get("cwd") is not None:
             read["cwd"] = str(Path(read["cwd"]))
         made = replace(cls(words), **read, said=frozenset(values))

@@ -42,7 +42,7 @@ from thalweg.runtimes.services import Services
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.runtimes.timing import Timing
-from thalweg.runtimes.tracking import Tracker
+from thalweg.runtimes.tracking import Tracker, check_times
 from thalweg.topology import Component, Input, Topology
 
 # How often listeners hear of progress, and how long a sleep may keep a stop waiting, in seconds.
@@ -75,6 +75,7 @@ class Inline:
     def __post_init__(self) -> None:
         if self.block_rows < 1:
             raise UsageError(explain("block_rows", expected="at least 1", got=str(self.block_rows)))
+        check_times(self.ack_timeout, self.idle)
 
     def run(self, topology: Topology, run: Run | None = None) -> Result:
         """Run a topology until its sources end or it is told to stop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -9,10 +10,20 @@ from typing import Any, Protocol
 
 from thalweg.acking import Acker, Completed, Roots
 from thalweg.blocks import Block
+from thalweg.errors import UsageError, explain
 from thalweg.groupings import All
 from thalweg.metrics import Tally
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.topology import Component, Input
+
+
+def check_times(ack_timeout: float, idle: float) -> None:
+    """Refuse what is no time, for runtimes that follow tuples."""
+    if not isinstance(ack_timeout, int | float) or not ack_timeout > 0:
+        expected = "seconds above 0, or math.inf for no end"
+        raise UsageError(explain("ack_timeout", "", expected, repr(ack_timeout)))
+    if not isinstance(idle, int | float) or not 0 <= idle < math.inf:
+        raise UsageError(explain("idle", "", "seconds from 0 on", repr(idle)))
 
 
 class Processed(Protocol):

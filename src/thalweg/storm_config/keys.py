@@ -27,7 +27,7 @@ class Key(NamedTuple):
 def _number(least: float, whole: bool = True) -> Check:
     def check(value: Any) -> Any:
         kinds = int if whole else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds) or value < least:
+        if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
             raise ValueError
         return value
 

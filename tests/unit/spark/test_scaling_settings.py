@@ -44,7 +44,7 @@ def test_a_batch_takes_what_is_wanted_or_the_trigger_or_half_a_period(
     [
         ({"scaling": "hope"}, "scaling policy: expected one of"),
         ({"batch_time": "2 s"}, "batch_time: expected scaling beside it"),
-        ({"scaling": "ds2", "batch_time": "soon"}, "duration: expected"),
+        ({"scaling": "ds2", "batch_time": "soon"}, "batch_time: expected"),
         (
             {"scaling": tw.Scaling(most={"count": 3})},
             "scaling most on Spark: expected a number",

@@ -64,7 +64,7 @@ class Scaling:
         if self.slots is not None and self.slots < 1:
             raise UsageError(explain("scaling slots", "", "1 or more", str(self.slots)))
         for policy in (self.leading, *self.others):
-            _check_period(policy)
+            _check_timing(policy)
 
     @classmethod
     def of(cls, given: str | Policy | Scaling | None) -> Scaling | None:
@@ -123,9 +123,13 @@ class Scaling:
         return faster(made, self.speed)
 
 
-def _check_period(policy: Policy) -> None:
-    period = policy.timing.period
-    if not period >= _LEAST_PERIOD:
+def _check_timing(policy: Policy) -> None:
+    timing = policy.timing
+    if not timing.period >= _LEAST_PERIOD:
         subject, hint = f"sample period of {policy.name!r}", "a lower speed"
         expected = f"{_LEAST_PERIOD:g} s or more"
-        raise UsageError(explain(subject, "", expected, f"{period:g} s", hint))
+        raise UsageError(explain(subject, "", expected, f"{timing.period:g} s", hint))
+    for name, value in {"delta": timing.delta, "grace": timing.grace}.items():
+        if not value >= 0:  # also nan
+            subject = f"{name} of {policy.name!r}"
+            raise UsageError(explain(subject, "", "0 s or more", f"{value:g} s"))

@@ -21,6 +21,7 @@ from thalweg.runtimes.local.pinning import Cores
 from thalweg.runtimes.local.ring import LockedReorderBuffer, ReorderBuffer
 from thalweg.runtimes.local.scheduling import Scheduler, Scheduling, make_scheduler
 from thalweg.runtimes.local.waiting import STRATEGIES, WaitName
+from thalweg.runtimes.tracking import check_times
 
 QueueName = Literal["hybrid", "partitioned", "shared"]
 AssigningName = Literal["workers", "executors"]
@@ -127,13 +128,14 @@ class Settings:
     def __post_init__(self) -> None:
         least = {"most_workers": 1, "block_rows": 1, "queue_rows": 1, "window": 2}
         given = {name: getattr(self, name) for name in least}
-        least["snapshot_every"], given["snapshot_every"] = 0, self.snapshot_seconds
         for name, value in least.items():
             if given[name] < value:
                 got = str(given[name])
                 raise UsageError(explain(name, expected=f"at least {value}", got=got))
         if self.workers is not None and self.workers < 1:
             raise UsageError(explain("workers", expected="at least 1", got=str(self.workers)))
+        _ = self.snapshot_seconds
+        check_times(self.ack_timeout, self.idle)
         _check_pin(self.pin)
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
@@ -146,8 +148,7 @@ class Settings:
     @property
     def snapshot_seconds(self) -> float:
         """Seconds between two snapshots, 0 for one after the other."""
-        every = self.snapshot_every
-        return seconds(every) if isinstance(every, str) else every
+        return seconds(self.snapshot_every, "snapshot_every", zero=True)
 
     @property
     def scales(self) -> Scaling | None:

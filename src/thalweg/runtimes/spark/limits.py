@@ -50,6 +50,10 @@ class Retries:
         if self.then not in (STOP, SET_ASIDE):
             expected = f"{STOP!r} or {SET_ASIDE!r}"
             raise UsageError(explain("Retries.then", expected=expected, got=repr(self.then)))
+        for name in ("backoff", "most"):
+            if not getattr(self, name) >= 0:  # also nan
+                got = repr(getattr(self, name))
+                raise UsageError(explain(f"Retries.{name}", expected="seconds from 0 on", got=got))
 
     def waits(self) -> Iterator[float]:
         """Give the seconds to wait before each further attempt."""

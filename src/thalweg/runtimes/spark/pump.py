@@ -45,9 +45,10 @@ class PumpSettings:
     pending_entries: int = 4
 
     def __post_init__(self) -> None:
-        for name, least in {"rows": 1, "block_rows": 1, "seconds": 0, "pending_entries": 0}.items():
+        least_of = {"rows": 1, "block_rows": 1, "seconds": 0, "idle": 0, "pending_entries": 0}
+        for name, least in least_of.items():
             value = getattr(self, name)
-            if value < least:
+            if not value >= least:  # also nan
                 raise UsageError(explain(name, expected=f"at least {least}", got=str(value)))
 
 

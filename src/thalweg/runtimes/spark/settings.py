@@ -131,7 +131,7 @@ class SparkSettings:
     def batch_seconds(self) -> float:
         """How long a batch should take, with scaling."""
         if self.batch_time is not None:
-            return seconds(self.batch_time)
+            return seconds(self.batch_time, "batch_time")
         half = 0.0 if self.scales is None else self.scales.leading.timing.period / 2
         return self.interval or half
 
@@ -140,4 +140,4 @@ class SparkSettings:
         """Least seconds between the beginnings of two batches."""
         if self.trigger in (None, AVAILABLE_NOW):
             return 0.0
-        return seconds(self.trigger or 0)
+        return seconds(self.trigger or 0, "trigger")
