@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Sequence
+from itertools import count
 
 from thalweg.errors import RecordError, explain
 
@@ -19,19 +20,19 @@ class MissingField(BadFile):
     """A file that lacks a declared field."""
 
 
-def field_name(column: str, number: int = 1) -> str:
-    """Turn the name of a column, the first or another, into one that Python accepts.
+def field_name(column: str) -> str:
+    """Turn the name of a column into one that Python accepts; into none where nothing is left.
 
     >>> field_name("page 1 (main category)")
     'page_1_main_category'
-    >>> field_name("class"), field_name("2024"), field_name("", 3)
-    ('class_', 'c2024', 'column_3')
+    >>> field_name("class"), field_name("2024"), field_name("?")
+    ('class_', 'c2024', '')
     """
     parts = "".join(c if f"a{c}".isidentifier() else " " for c in column).split()
-    name = "_".join(parts).strip("_") or f"column_{number}"
+    name = "_".join(parts).strip("_")
     if keyword.iskeyword(name):
         return f"{name}_"
-    return name if name.isidentifier() else f"c{name}"
+    return name if not name or name.isidentifier() else f"c{name}"
 
 
 def field_names(columns: Sequence[str]) -> list[str]:
@@ -39,6 +40,8 @@ def field_names(columns: Sequence[str]) -> list[str]:
 
     >>> field_names(["", "a b", "class"])
     ['column_1', 'a_b', 'class_']
+    >>> field_names(["column_3", "b", ""])
+    ['column_3', 'b', 'column_4']
     """
     first: dict[str, str] = {}
     for name, column in zip(_changed(columns), columns, strict=True):
@@ -51,7 +54,14 @@ def field_names(columns: Sequence[str]) -> list[str]:
 
 
 def _changed(columns: Sequence[str]) -> list[str]:
-    return [field_name(column, number) for number, column in enumerate(columns, 1)]
+    names = [field_name(column) for column in columns]
+    taken = set(names)
+    for at, name in enumerate(names):
+        if not name:
+            numbered = (f"column_{number}" for number in count(at + 1))
+            names[at] = next(each for each in numbered if each not in taken)
+            taken.add(names[at])
+    return names
 
 
 def find_columns(fields: Sequence[str], columns: Sequence[str]) -> list[int]:

@@ -74,6 +74,14 @@ def test_names_of_parquet_columns_become_such_that_python_accepts(tmp_path: Path
     assert read(tw.files(tmp_path / "a.parquet")).rows == [tuple(range(6))]
 
 
+def test_a_column_without_a_name_gets_a_number_that_no_column_has(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("column_3,b,,?\n1,2,3,4\n")
+    names = ("column_3", "b", "column_4", "column_5")
+    assert tw.Flow("names").source("a", tw.files(tmp_path / "a.csv")).fields.names == names
+    assert read(tw.files(tmp_path / "a.csv")).rows == [tuple("1234")]
+    assert read(tw.files(tmp_path / "a.csv"), {"column_4": int, "column_3": int}).rows == [(3, 1)]
+
+
 def test_two_columns_that_become_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("unit price,unit-price\n1,2\n")
     tells = "column 'unit-price': expected a field of its own, got 'unit_price', as 'unit price'"
