@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,10 +15,13 @@ import pytest
 from storm_libraries import NAMES, library
 from test_storm_hosting import known, rows, run, topology
 
+import thalweg as tw
 from thalweg.clock import ManualClock
 from thalweg.errors import ThalwegError
+from thalweg.events import Noticed
 from thalweg.runtimes.inline import Inline
 from thalweg.runtimes.local.runtime import Local
+from thalweg.storm.hosted_bolts import HostedBolt
 from thalweg.topology import Topology
 
 #: More than some blocks hold.
@@ -349,6 +353,45 @@ def test_what_a_thread_says_behind_the_end_is_refused_and_told(
             kept[0](row)
     (noticed,) = heard.noticed()
     assert "another thread of component 'bolt', task 0" in noticed
+
+
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_what_a_thread_has_said_before_a_run_is_stopped_goes_on(
+    lib: ModuleType, checkpoint: bool, tmp_path: Path
+) -> None:
+    stopping, said = threading.Event(), threading.Event()
+
+    class Stop(threading.Event):
+        def is_set(self) -> bool:
+            if super().is_set():  # and the run hears of it
+                stopping.set()
+                said.wait()
+            return super().is_set()
+
+    class Speaking(lib.Bolt):
+        outputs = ("n",)
+        stateless = True
+
+        def initialize(self, storm_conf: Any, context: Any) -> None:
+            threading.Thread(target=self.say).start()
+
+        def say(self) -> None:
+            stopping.wait()
+            self.emit([-1])
+            said.set()
+
+        def process(self, tup: Any) -> None:
+            stop.set()
+
+    stop, found, heard = Stop(), list[Any](), list[Any]()
+    builder = tw.TopologyBuilder("stopped")
+    builder.add_spout("numbers", tw.items(range(1_000_000_000)), fields={"n": int})
+    builder.add_bolt("bolt", HostedBolt(Speaking, {"n": int})).shuffle("numbers")
+    builder.add_bolt("out", tw.collect(found)).shuffle("bolt")
+    runtime = Local(workers=2, checkpoint=tmp_path if checkpoint else None)
+    assert builder.build().run(on=runtime, stop=stop, listen=heard.append).stopped
+    assert [t.n for t in found] == [-1]
+    assert [event.text for event in heard if isinstance(event, Noticed)] == []
 
 
 LEAVING = """

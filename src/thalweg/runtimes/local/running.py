@@ -231,6 +231,9 @@ class Running:
         A run that is stopped and can go on later has not come to its end.
         """
         self._let_in()
+        if stopped:
+            self._drain()
+            self._alarms.look(self._clock.now())  # what bolts say by themselves goes on as well
         self._rest()
         if not stopped:
             self._timing.finish()
