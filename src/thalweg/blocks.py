@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thalweg.columns import listed
 from thalweg.errors import SchemaError, StateError, explain
+from thalweg.foreign import listed
 
 Rows = npt.NDArray[np.int64]
 DEFAULT_STREAM = "default"

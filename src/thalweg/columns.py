@@ -27,12 +27,10 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.anyvalues import ANYTHING, SCALARS, is_anything
-from thalweg.errors import SchemaError, StateError, explain, shorten
+from thalweg.errors import StateError, shorten
 
 _NONE = type(None)
 _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
-#: Of values that Arrow has and Python has not: times before the year 1 and after 9999.
-_NO_VALUE = (ValueError, OverflowError)
 
 
 def settle_arrow() -> None:
@@ -266,50 +264,6 @@ def _first_misfit(values: Sequence[Any], wanted: pa.DataType | None) -> Misfit:
         except _ERRORS:
             return _misfit(row, value)
     return _misfit(0, values[0])
-
-
-# --- to Python values ----------------------------------------------------------------------------
-
-
-def listed(column: pa.Array, name: str) -> list[Any]:
-    """Give the values of a field; one that Python has no value for is an error that names it."""
-    try:
-        found: list[Any] = column.to_pylist()
-    except _NO_VALUE as error:
-        row = next(row for row in range(len(column)) if _is_foreign(column[row : row + 1]))
-        expected = "values that Python has, such as times of the years 1 to 9999"
-        text = explain(f"field {name!r}", f"row {row}", expected, _shown(column[row : row + 1]))
-        raise SchemaError(text, row) from error
-    return found
-
-
-def row_shown(batch: pa.RecordBatch, row: int) -> dict[str, Any]:
-    """Give a row for people to see: what Python has no value for is text.
-
-    >>> times = pa.array([2**58]).cast(pa.timestamp("us"))
-    >>> row_shown(pa.record_batch({"n": [1], "at": times}), 0)
-    {'n': 1, 'at': '11103-08-29 17:22:31.711744'}
-    """
-    return {name: cell_shown(batch.column(name), row) for name in batch.schema.names}
-
-
-def cell_shown(column: pa.Array, row: int) -> Any:
-    """Give a value for people to see: what Python has none for is text."""
-    cell = column.slice(row, 1)
-    return _shown(cell) if _is_foreign(cell) else cell.to_pylist()[0]
-
-
-def _is_foreign(column: pa.Array) -> bool:
-    try:
-        column.to_pylist()
-    except _NO_VALUE:
-        return True
-    return False
-
-
-def _shown(column: pa.Array) -> str:
-    """Write the one cell of a column as Arrow does."""
-    return " ".join(column.to_string().split()).removeprefix("[ ").removesuffix(" ]")
 
 
 # --- from other columns --------------------------------------------------------------------------

@@ -435,7 +435,9 @@ class BlockBolt(_BoltBody):
 
     ``values(field)`` gives a column of the block at hand as Python values, converted once.
     With ``by_row`` a block whose result does not fit its fields is processed again row by row, to
-    refuse only the rows that are to blame; otherwise the whole block is refused.
+    refuse only the rows that are to blame; otherwise the whole block is refused. One that
+    ``reads_first`` has all values before it changes anything: so it goes on without tuples that
+    have a value which Python has not.
 
     What ``process_block`` returns goes to the default stream. ``parents`` names for each output row
     the input row it stems from; without it, outputs of equal length stem row from row, others from
@@ -448,6 +450,7 @@ class BlockBolt(_BoltBody):
     """
 
     by_row: ClassVar[bool] = False
+    reads_first: ClassVar[bool] = False
     #: Fields that matter beside the key, where equal tuples may come as one row; None for all.
     reads: tuple[str, ...] | None = None
 
@@ -487,11 +490,7 @@ class BlockBolt(_BoltBody):
         stream: str = DEFAULT_STREAM,
         parents: Rows | Callable[[], Rows] | None = None,
     ) -> None:
-        """Send a record batch.
-
-        A function that gives ``parents``, in the order of the input, is called where somebody needs
-        to know them.
-        """
+        """Send a record batch; ``parents`` as for ``send``."""
         self._not_running("emit")
 
 

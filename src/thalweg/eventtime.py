@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.clock import seconds
-from thalweg.columns import cell_shown
 from thalweg.errors import SchemaError, TopologyError, UsageError, explain
+from thalweg.foreign import cell_shown
 
 Micros = npt.NDArray[np.int64]
 UnitName = Literal["s", "ms", "us", "ns"]

@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thalweg.errors import StateError, explain, shorten
+from thalweg.foreign import listed
 
 Key = Hashable
 #: Makes of the values of some keys, None where there is none, what they are to be.
@@ -245,15 +246,16 @@ def is_text(type_: pa.DataType) -> bool:
 # --- columns to keys and back ------------------------------------------------------------------
 
 
-def key_values(columns: Sequence[pa.Array]) -> list[Any]:
-    """Turn columns into one key per row, ready for a dictionary.
+def key_values(columns: Sequence[pa.Array], names: Sequence[str] = ()) -> list[Any]:
+    """Turn columns, of fields with these names, into one key per row, ready for a dictionary.
 
     >>> key_values([pa.array(["a", None])])
     ['a', None]
     >>> key_values([pa.array(["a"]), pa.array([0.0])])
     [('a', 0.0)]
     """
-    values = [_column_values(column) for column in columns]
+    named = zip(columns, names or [""] * len(columns), strict=True)
+    values = [_column_values(column, name) for column, name in named]
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
@@ -264,7 +266,7 @@ def is_plain(type_: pa.DataType) -> bool:
     return not (pa.types.is_floating(type_) or pa.types.is_timestamp(type_) or is_mixed(type_))
 
 
-def _column_values(column: pa.Array) -> list[Any]:
+def _column_values(column: pa.Array, name: str) -> list[Any]:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     type_ = column.type
@@ -276,7 +278,7 @@ def _column_values(column: pa.Array) -> list[Any]:
             return [NAN if _is_nan(value) else value for value in column.to_pylist()]
     elif pa.types.is_timestamp(type_) and type_.tz:
         column = column.cast(pa.timestamp(type_.unit, "UTC"))
-    return column.to_pylist()
+    return listed(column, name)
 
 
 def one_way(column: pa.Array) -> pa.Array:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 import pyarrow as pa
 
-from thalweg.columns import listed
+from thalweg.foreign import listed
 
 
 class Tuple(msgspec.Struct, gc=False):

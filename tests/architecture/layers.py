@@ -19,6 +19,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "events",
         "eventtime",
         "expressions",
+        "foreign",
         "hashing",
         "hooks",
         "keys",

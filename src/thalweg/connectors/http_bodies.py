@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from thalweg.columns import cell_shown
 from thalweg.connectors.json_types import record_type
 from thalweg.errors import RecordError, SchemaError, explain, shorten
 from thalweg.eventtime import FIRST, LAST, SECOND, EventTime
+from thalweg.foreign import cell_shown
 from thalweg.schemas import Shape
 
 #: What may stand before JSON.

@@ -75,6 +75,7 @@ class CallSink(Shared, BlockBolt):
 
     pure_python = True
     by_tuple = True
+    reads_first = True
 
     def __init__(self, function: Callable[[Any], object]) -> None:
         self.function = function

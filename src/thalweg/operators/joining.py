@@ -33,6 +33,7 @@ class TableJoin(Shared, BlockBolt):
     the order of the table; one that finds none is left out, or sent with nulls (``how="left"``).
     """
 
+    reads_first = True
     #: Measures what blocks take.
     timer = staticmethod(time.perf_counter)
 

@@ -38,13 +38,14 @@ class KeyedBolt(Shared, BlockBolt):
 
     kind = Kind.KEYED
     pure_python = True
+    reads_first = True
     #: The stream that takes changed values.
     changes_on: ClassVar[str] = DEFAULT_STREAM
 
     def _keys(self, batch: pa.RecordBatch) -> list[Any]:
         if len(self.key) == 1 and is_plain(batch.schema.field(self.key[0]).type):
             return self.values(self.key[0])
-        return key_values([batch.column(name) for name in self.key])
+        return key_values([batch.column(name) for name in self.key], self.key)
 
     def _send(self, changed: Mapping[Key, Any], batch: pa.RecordBatch) -> None:
         """Send changed values when somebody reads them."""
@@ -282,7 +283,7 @@ class Count(KeyedBolt):
     def _additions(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
         """Give the keys of a block, each once, and what is to be added to them."""
         columns, counts = self._counts(batch)
-        keys, numbers = key_values(columns), counts.to_pylist()
+        keys, numbers = key_values(columns, self.key), counts.to_pylist()
         plain = all(is_plain(column.type) for column in columns)
         if not plain and len(set(keys)) < len(keys):
             # Arrow tells -0.0 from 0.0, and one NaN from another: keys do not.

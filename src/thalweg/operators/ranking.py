@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from thalweg.components import BlockBolt, Kind, Shared
-from thalweg.keys import encode_key, key_values
+from thalweg.keys import Key, encode_key, key_values
 from thalweg.schemas import Fields
 
 # Keys of its state: the latest row of each key, and the ranking that was sent last.
@@ -24,6 +24,7 @@ class Top(Shared, BlockBolt):
 
     kind = Kind.GLOBAL
     commutative = True
+    reads_first = True
 
     def __init__(self, k: int, by: str, outputs: Fields, ticks: bool) -> None:
         self.k = k
@@ -33,10 +34,12 @@ class Top(Shared, BlockBolt):
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Take in changed rows."""
-        others = [column for i, column in enumerate(batch.columns) if i != self._by]
-        keys = key_values(others) if others else [()] * batch.num_rows
-        columns = [column.to_pylist() for column in batch.columns]
-        rows = map(list, zip(*columns, strict=True))
+        names = batch.schema.names
+        others = [name for i, name in enumerate(names) if i != self._by]
+        keys: list[Key] = [()] * batch.num_rows
+        if others:
+            keys = key_values(list(map(batch.column, others)), others)
+        rows = map(list, zip(*map(self.values, names), strict=True))
         self.state.put_many({(_ROW, key): row for key, row in zip(keys, rows, strict=True)})
         if not self.ticks:
             self.process_tick()

@@ -44,6 +44,7 @@ class Changes(Shared, BlockBolt):
     """
 
     timed: ClassVar[bool] = True
+    reads_first = True
     stepwise = True
 
     def __init__(
@@ -66,7 +67,9 @@ class Changes(Shared, BlockBolt):
         """Compare the results of a block."""
         columns = [batch.column(name) for name in self.key_names]
         self._types = [column.type for column in columns]
-        keys: list[Key] = key_values(columns) if columns else [_WHOLE] * batch.num_rows
+        keys: list[Key] = (
+            key_values(columns, self.key_names) if columns else [_WHOLE] * batch.num_rows
+        )
         ends = micros(batch.column("end")).tolist()
         values = map(list, zip(*(self.values(name) for name in self._value_names), strict=True))
         found: list[tuple[int, _Row]] = []

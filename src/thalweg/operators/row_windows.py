@@ -36,6 +36,8 @@ class RowWindows(Shared, BlockBolt):
     The number of a tuple among those of its key is its time; with each one, time goes on.
     """
 
+    reads_first = True
+
     def __init__(
         self,
         spec: CountWindow,
@@ -59,7 +61,7 @@ class RowWindows(Shared, BlockBolt):
         numbers = codes(columns, batch.num_rows)
         first = np.unique(numbers, return_index=True)[1]
         chosen = [column.take(pa.array(first)) for column in columns]
-        keys: list[Key] = key_values(chosen) if columns else [_WHOLE]
+        keys: list[Key] = key_values(chosen, self.key_names) if columns else [_WHOLE]
         known = self.state.get_many(keys)
         before = np.array([known[key][0] if key in known else 0 for key in keys], dtype=np.int64)
         # The rows of each key behind each other, and where those of a key begin.

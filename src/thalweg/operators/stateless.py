@@ -27,6 +27,7 @@ class FunctionBolt(Shared, BlockBolt):
 
     pure_python = True
     by_tuple = True
+    reads_first = True
 
     def __init__(self, call: Call, outputs: Fields) -> None:
         self.call = call
@@ -179,6 +180,8 @@ class FilterExpression(Shared, BlockBolt):
 class Extend(Shared, BlockBolt):
     """Adds or replaces fields, each by a function of fields or by an expression."""
 
+    reads_first = True
+
     def __init__(
         self,
         columns: Mapping[str, Call | Expression],
@@ -186,11 +189,14 @@ class Extend(Shared, BlockBolt):
         touches: Touch | None = None,
     ) -> None:
         self.columns = dict(columns)
+        self._calls = [column for column in columns.values() if isinstance(column, Call)]
         self.function: Callable[..., Any] | str = self.process_block
         self.outputs, self.touches = outputs, touches
 
     def process_block(self, batch: pa.RecordBatch) -> None:
         """Compute the columns, each on the rows that the ones before did not refuse."""
+        for call in self._calls:
+            call.columns(batch, self.values)  # before any function is called
         whole = batch.num_rows
         rows = np.arange(whole, dtype=np.int64)
         values: dict[str, Any] = {}

@@ -51,6 +51,7 @@ class StreamJoin(Shared, BlockBolt):
 
     kind = Kind.KEYED
     timed: ClassVar[bool] = True
+    reads_first = True
 
     def __init__(self, what: Joining, outputs: Fields) -> None:
         self.what, self.outputs = what, outputs
@@ -67,7 +68,7 @@ class StreamJoin(Shared, BlockBolt):
         """Bring the tuples of one side to those of the other."""
         is_left = (self.origin.component, self.origin.stream) in self.what.left.origins
         side = self.what.left if is_left else self.what.right
-        keys = key_values([batch.column(name) for name in self.key])
+        keys = key_values([batch.column(name) for name in self.key], self.key)
         values = [self.values(name) for name in side.fields]
         _, rows, times = timed_rows(batch, side.time, self.context)
         good = times >= self._now

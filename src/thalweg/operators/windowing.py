@@ -46,6 +46,7 @@ class TimeWindows(Shared, BlockBolt):
     """Gives a tuple for each key and window, as soon as time has passed it."""
 
     timed: ClassVar[bool] = True
+    reads_first = True
 
     def __init__(
         self, what: Windowing, key: tuple[str, ...], outputs: Fields, streams: Mapping[str, Fields]
@@ -84,7 +85,9 @@ class TimeWindows(Shared, BlockBolt):
         columns = [None if a.field is None else batch.column(a.field) for a in self.what.aggregates]
         made = pieces(groups, stretches, self._rules.parts, columns)
         first = [column.take(pa.array(groups.rows)) for column in keys]
-        again, late = self._add(key_values(first) if keys else [_WHOLE], groups, made)
+        again, late = self._add(
+            key_values(first, self.key_names) if keys else [_WHOLE], groups, made
+        )
         self._tell(again)
         if late:
             self._tell_late(batch, rows, groups, late)

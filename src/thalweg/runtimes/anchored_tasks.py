@@ -95,8 +95,9 @@ class AnchoredTask(BoltTask):
         """When it wants to be woken, in microseconds of the clock: at once, if for anything."""
         return NEVER if self._early or self.body.waiting else super().alarm
 
-    def process(self, block: Block, lineage: bool = True) -> list[Emission]:
+    def _process(self, block: Block, lineage: bool) -> list[Emission]:
         """Show the bolt the tuples of a block."""
+        _read_moments(block)
         self._first, self._next = self._next, self._next + len(block)
         self._block = block
         if block.roots is not None:
@@ -220,7 +221,11 @@ class AnchoredTask(BoltTask):
         if block is not None and 0 <= row < len(block):
             self.failed_rows.add(row)
             values = {name: block.values(name)[row] for name in block.batch.schema.names}
-        self.refusals.tuple_failed(values, error, self.body.process_tuples)
+        self.refusals.tuple_failed(values, error, self._user_call)
+
+    @property
+    def _user_call(self) -> Any:
+        return self.body.process_tuples
 
     def _woken(self) -> None:
         self._timers()
@@ -333,6 +338,13 @@ class AnchoredTask(BoltTask):
                     hint="declare it as direct where the component is defined",
                 )
             )
+
+
+def _read_moments(block: Block) -> None:
+    """Find out whether Python has all values, before anything begins."""
+    for column in block.batch.schema:
+        if pa.types.is_temporal(column.type) or pa.types.is_nested(column.type):
+            block.values(column.name)
 
 
 def holds_by_key(task: object) -> TypeGuard[AnchoredTask]:

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
-from thalweg.columns import row_shown
 from thalweg.components import BlockBolt, Bolt, TaskContext
 from thalweg.errors import RAISED, SchemaError, ThalwegError, as_error, explain
+from thalweg.foreign import NoValue, foreign_rows, refusal, row_shown
 from thalweg.runtimes.anchored_tasks import AnchoredTask
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.refusals import Refusals
@@ -36,8 +36,8 @@ class BlockBoltTask(Task):
         self._emitted: list[Emission] = []
         self._block: Block | None = None
         self._lineage = True
-        #: Row of the task's block at which the block at hand begins; not 0 when it goes row by row.
-        self._first = 0
+        #: Rows of the task's block that the block at hand is; None when it is all of it.
+        self._rows: Rows | None = None
         #: Refusals that wait until the block has turned out to fit; None when none has to wait.
         self._waiting: list[tuple[int, Exception]] | None = None
         self._made: tuple[str, pa.RecordBatch, dict[str, list[Any]]] | None = None
@@ -51,41 +51,66 @@ class BlockBoltTask(Task):
         """Show the bolt the record batch of a block."""
         self._lineage = lineage
         self.failed_rows.clear()
-        self._waiting = [] if self.body.by_row and self.context.tolerant else None
         try:
-            self._process(block, 0)
+            self._process(block, None)
+        finally:
+            self._block = self._made = self._waiting = None
+        return self._take()
+
+    def _process(self, block: Block, rows: Rows | None) -> None:
+        """Process a block, or what is left of it, and refuse what is to blame for an error."""
+        self._waiting = [] if self.context.tolerant else None
+        try:
+            self._show(block, rows)
             waiting, self._waiting = self._waiting, None
             for row, error in waiting or ():
                 self._refuse(row, error)
         except SchemaError as error:
             self._emitted.clear()
-            if self.body.by_row and self.context.tolerant:
-                self._row_by_row(block)
-            elif self.body.by_row:
-                self._refuse(min(error.row or 0, len(block) - 1), error)
-            else:
-                self._whole_block_failed(block.batch, error)
+            self._waiting = None
+            self._misfit(block, rows, error)
         except ThalwegError:
             raise
         except RAISED as error:
-            self._whole_block_failed(block.batch, as_error(error))
-        finally:
-            self._block = self._made = None
-        return self._take()
+            self._waiting = None
+            self._whole_block_failed(block, as_error(error))
 
-    def _process(self, block: Block, first: int) -> None:
-        self._block, self._first = block, first
+    def _show(self, block: Block, rows: Rows | None) -> None:
+        self._block, self._rows = block, rows
         returned = self.body.process_block(block.batch)
         if returned is not None:
             self._emit(returned)
 
-    def _row_by_row(self, block: Block) -> None:
+    def _misfit(self, block: Block, rows: Rows | None, error: SchemaError) -> None:
+        """Refuse the tuples that do not fit, as far as it is known which these are."""
+        foreign = self._foreign(block.batch, error)
+        if foreign and (self.body.reads_first or not self.context.tolerant):
+            for row, why in foreign.items():
+                self._refuse(row, why)
+            kept = np.delete(np.arange(len(block)), list(foreign))
+            if len(kept):
+                self._process(block.take(kept), kept if rows is None else rows[kept])
+        elif self.body.by_row and self.context.tolerant:
+            self._row_by_row(block, rows)
+        elif self.body.by_row:
+            self._refuse(min(error.row or 0, len(block) - 1), error)
+        else:
+            self._whole_block_failed(block, error)
+
+    def _foreign(self, batch: pa.RecordBatch, error: SchemaError) -> dict[int, SchemaError]:
+        """Find the rows with values that Python has not, if that is the error."""
+        if not isinstance(error, NoValue) or error.field not in batch.schema.names:
+            return {}
+        column = batch.column(error.field)
+        return {row: refusal(column, error.field, row) for row in foreign_rows(column)}
+
+    def _row_by_row(self, block: Block, rows: Rows | None) -> None:
         """Go through a block again to refuse only the tuples whose results do not fit."""
-        self._waiting = None
         for row in range(len(block)):
             sent = len(self._emitted)
             try:
-                self._process(block.slice(row, row + 1), row)
+                at = np.array([row if rows is None else rows[row]])
+                self._show(block.slice(row, row + 1), at)
             except SchemaError as error:
                 del self._emitted[sent:]
                 self._refuse(0, error)
@@ -192,7 +217,7 @@ class BlockBoltTask(Task):
             rows = len(self._block)
             aligned = batch.num_rows == rows
             parents = np.arange(rows) if aligned else np.full(batch.num_rows, rows - 1)
-        return parents + self._first if self._first else parents
+        return parents if self._rows is None else self._rows[parents]
 
     @property
     def _user_call(self) -> Any:
@@ -203,14 +228,15 @@ class BlockBoltTask(Task):
             self._waiting.append((row, error))
             return
         assert self._block is not None  # noqa: S101 (only called while a block is processed)
-        self.failed_rows.add(self._first + row)
+        self.failed_rows.add(row if self._rows is None else int(self._rows[row]))
         values = row_shown(self._block.batch, row)
         self.refusals.tuple_failed(values, error, self._user_call)
 
-    def _whole_block_failed(self, batch: pa.RecordBatch, error: Exception) -> None:
+    def _whole_block_failed(self, block: Block, error: Exception) -> None:
         self._emitted.clear()
-        self.failed_rows.update(range(batch.num_rows))
-        self.refusals.block_failed(batch, error, self._user_call)
+        rows = range(len(block)) if self._rows is None else self._rows.tolist()
+        self.failed_rows.update(rows)
+        self.refusals.block_failed(block.batch, error, self._user_call)
 
 
 def _same_memory(a: pa.Array, b: pa.Array) -> bool:

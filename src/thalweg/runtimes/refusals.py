@@ -10,11 +10,11 @@ from typing import IO, Any, Protocol
 import msgspec
 import pyarrow as pa
 
-from thalweg.columns import row_shown
 from thalweg.components import BlockBolt, Bolt
 from thalweg.config import DeadLetter, OnError
 from thalweg.errors import ComponentError, RecordError, explain, locate, shorten
 from thalweg.events import Event, RecordRefused, TupleRefused
+from thalweg.foreign import row_shown
 from thalweg.metrics import Counter
 from thalweg.topology import Component
 from thalweg.tuples import Tuple

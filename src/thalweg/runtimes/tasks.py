@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from thalweg.acking import Roots
 from thalweg.blocks import Block
-from thalweg.columns import row_shown
 from thalweg.components import AnyBody, Bolt, TaskContext, has_timers
 from thalweg.errors import RAISED, SchemaError, ThalwegError, as_error
 from thalweg.eventtime import ALWAYS
+from thalweg.foreign import NoValue, foreign_rows, refusal, row_shown
 from thalweg.keys import Key
 from thalweg.runtimes.outputs import Emission, TupleOutputs
 from thalweg.runtimes.refusals import Refusals
@@ -152,15 +155,18 @@ class BoltTask(Task):
 
     def process(self, block: Block, lineage: bool = True) -> list[Emission]:
         """Show the bolt each tuple of a block; with lineage, outputs know their input rows."""
+        try:
+            return self._process(block, lineage)
+        except NoValue:
+            return self._process_rest(block, lineage)
+
+    def _process(self, block: Block, lineage: bool) -> list[Emission]:
+        tuples: Iterable[Tuple] = tuples_of(block.batch, block.values)
         self._block = block
         self.failed_rows.clear()
         self.kept_rows.clear()
         self._ends = {stream: [] for stream in self._outputs.streams}
         self.bind(emit=self._outputs.emit_function())
-        try:
-            tuples: Iterable[Tuple] = tuples_of(block.batch, block.values)
-        except SchemaError as error:
-            return self._block_failed(block, error)
         if not self.body.auto_ack and block.roots is not None:
             tuples = self._holding(tuples, block)
         self._each(tuples)
@@ -168,12 +174,32 @@ class BoltTask(Task):
         self.bind(emit=self._outputs.emit)
         return self._take(block, lineage)
 
-    def _block_failed(self, block: Block, error: SchemaError) -> list[Emission]:
-        """Refuse a block with values that Python has not."""
-        self._block = None
-        self.failed_rows.update(range(len(block)))
-        self.refusals.block_failed(block.batch, error, self.body.process)
-        return []
+    def _process_rest(self, block: Block, lineage: bool) -> list[Emission]:
+        """Refuse the tuples with values that Python has not; the bolt is shown the others."""
+        refused = self._refuse_foreign(block.batch)
+        kept = np.delete(np.arange(len(block)), refused)
+        self.failed_rows.clear()
+        self.kept_rows.clear()
+        emissions = self._process(block.take(kept), lineage) if len(kept) else []
+        for rows in (self.failed_rows, self.kept_rows):
+            found = kept[list(rows)].tolist()
+            rows.clear()
+            rows.update(found)
+        self.failed_rows.update(refused)
+        return [e if e.parents is None else replace(e, parents=kept[e.parents]) for e in emissions]
+
+    def _refuse_foreign(self, batch: pa.RecordBatch) -> list[int]:
+        found: dict[int, SchemaError] = {}
+        for name in batch.schema.names:
+            column = batch.column(name)
+            found |= {row: refusal(column, name, row) for row in foreign_rows(column)}
+        for row in sorted(found):
+            self.refusals.tuple_failed(row_shown(batch, row), found[row], self._user_call)
+        return sorted(found)
+
+    @property
+    def _user_call(self) -> Any:
+        return self.body.process
 
     def _each(self, tuples: Iterable[Tuple]) -> None:
         """Call the bolt on each tuple: the inner loop, with next to nothing in it."""

@@ -21,6 +21,7 @@ import pyarrow as pa
 from thalweg.anyvalues import is_anything
 from thalweg.blocks import Rows
 from thalweg.errors import SchemaError, TopologyError, explain
+from thalweg.foreign import listed
 from thalweg.keys import NAN
 from thalweg.windows.exact import exact, plus, quotient, rounded
 
@@ -49,7 +50,7 @@ class Aggregate:
     def partials(self, column: pa.Array | None, starts: Rows, rows: int) -> list[Partial]:
         """Give a partial result for each group: rows from one start to the next."""
         assert column is not None  # noqa: S101 (those without a field have their own)
-        values = column.to_pylist()
+        values = listed(column, self.field or "")
         bounds = pairwise([*starts.tolist(), rows])
         groups = ([v for v in values[a:b] if v is not None] for a, b in bounds)
         return [self.of(group) if group else None for group in groups]
@@ -431,7 +432,7 @@ class Numbered(Aggregate):
 
     def partials_of(self, column: pa.Array, order: Rows, starts: Rows) -> list[Partial]:
         """Give partial results of rows in an order that is not that of their numbers."""
-        pairs = list(zip(order.tolist(), column.to_pylist(), strict=True))
+        pairs = list(zip(order.tolist(), listed(column, self.field or ""), strict=True))
         bounds = pairwise([*starts.tolist(), len(pairs)])
         groups = ([[row, v] for row, v in pairs[a:b] if v is not None] for a, b in bounds)
         return [group or None for group in groups]
