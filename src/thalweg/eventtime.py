@@ -30,6 +30,7 @@ A_TIME = "a timestamp, a date or a number"
 _PER_UNIT = {"s": SECOND, "ms": 1000, "us": 1}
 #: Times are from the year 1 to the year 9999, as those of Python are.
 FIRST, LAST = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1
+YEAR = 365 * 86_400 * SECOND
 
 
 class Times(NamedTuple):
@@ -189,6 +190,10 @@ def is_time(type_: pa.DataType | None) -> bool:
 
 
 def newest(column: pa.Array, unit: UnitName = "s") -> int | None:
-    """Give the newest time in a column; None where there is none."""
+    """Give the newest time in a column; None where there is none.
+
+    Times of the last year say "never": windows refuse them, and others must not be late for them.
+    """
     found = read(column, unit)
-    return int(found.micros[found.known].max()) if found.known.any() else None
+    good = found.known & (found.micros <= LAST - YEAR)
+    return int(found.micros[good].max()) if good.any() else None

@@ -69,6 +69,17 @@ def test_they_are_counted_where_people_look(on: str) -> None:
     )
 
 
+@on_every_runtime
+def test_a_time_that_says_never_makes_none_late(on: str) -> None:
+    never = 253_402_300_799
+    given = [(5, "u"), (never, "u"), *([(6, "u")] * MORE[on]), (7, "u"), (12, "u")]
+    source = tw.Flow("never").source("clicks", tw.items(given), fields=FIELDS, time="at")
+    made = source.key_by("user").window(tw.tumbling(10))
+    found, result = run(made.aggregate("count", n=tw.agg.count(), on_error="skip"), on)
+    assert found == [(at(0), MORE[on] + 2), (at(10), 1)]
+    assert (result.metrics.late, result.metrics.errors) == (0, 1)
+
+
 def test_a_process_of_its_own_counts_them_too() -> None:
     stream = clicks("local").key_by("user").window(tw.tumbling(10))
     made = stream.aggregate("count", n=tw.agg.count(), isolation="process")

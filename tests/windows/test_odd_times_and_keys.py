@@ -90,6 +90,20 @@ def test_a_time_whose_windows_have_no_dates_is_refused_and_harms_no_other(
         counts(rows, fields, window, block_rows)
 
 
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+@pytest.mark.parametrize("block_rows", [1, 2, 10])
+@pytest.mark.parametrize(
+    "window", [tw.tumbling("1 h"), tw.sliding("2 h", "1 h"), tw.session("1 h"), tw.landmark("1 h")]
+)
+def test_a_time_that_says_never_makes_no_other_late(
+    window: Any, block_rows: int, place: int
+) -> None:
+    rows, fields = [(at(n), "a") for n in (0, 1, 2)], {"at": dt.datetime, "u": str}
+    odd = [*rows[:place], (FOR_EVER, "a"), *rows[place:]]
+    found = counts(odd, fields, window, block_rows, on_error="skip")
+    assert found == counts(rows, fields, window, 10)
+
+
 @pytest.mark.parametrize(
     ("window", "edges"),
     [
@@ -124,6 +138,12 @@ def test_only_times_move_time_on(column: Any) -> None:
     times, known = EventTime("at").read(column)
     assert times.tolist() == [5_000_000, 0]
     assert known.tolist() == [True, False]
+
+
+def test_the_last_year_moves_no_time_on() -> None:
+    end = dt.datetime(9999, 1, 1)
+    assert newest(pa.array([end])) is None
+    assert newest(pa.array([end, end - dt.timedelta(microseconds=1)])) is not None
 
 
 def test_days_are_times_however_far_away() -> None:

@@ -22,14 +22,12 @@ import pyarrow as pa
 
 from thalweg.connectors.json_types import record_type
 from thalweg.errors import RecordError, SchemaError, explain, shorten
-from thalweg.eventtime import FIRST, LAST, SECOND, EventTime
+from thalweg.eventtime import FIRST, LAST, YEAR, EventTime
 from thalweg.foreign import cell_shown
 from thalweg.schemas import Shape
 
 #: What may stand before JSON.
 _BLANK = b" \t\r\n"
-#: Windows of up to a year around a time that is accepted are of the years 1 to 9999.
-_YEAR = 365 * 86_400 * SECOND
 
 
 class BadBody(RecordError):
@@ -86,7 +84,8 @@ def _check_times(time: EventTime, column: pa.Array) -> None:
     """Refuse what would end the run where windows are: something that is no time."""
     try:
         found = time.read(column)
-        known = found.known & (found.micros >= FIRST + _YEAR) & (found.micros <= LAST - _YEAR)
+        # Windows of up to a year around them are of the years 1 to 9999.
+        known = found.known & (found.micros >= FIRST + YEAR) & (found.micros <= LAST - YEAR)
     except SchemaError:  # texts, for instance
         known = np.zeros(len(column), np.bool_)
     if known.all():
