@@ -16,10 +16,12 @@ import msgspec
 import pyarrow as pa
 
 from thalweg.errors import StateError, explain, shorten
-from thalweg.keys import UNREADABLE, read_moment, write_moment
+from thalweg.keys import AWARE, NAIVE, SPAN, UNREADABLE, read_moment, write_moment
 
 _PLAIN = (type(None), bool, float, str, bytes)
-_TUPLE, _SET, _FROZENSET, _BIG_INT, _MAP = 10, 11, 12, 13, 14
+_TUPLE, _SET, _FROZENSET, _BIG_INT, _MAP, _NANOS = 10, 11, 12, 13, 14, 15
+#: Kinds of times with nanoseconds, as Arrow calls them.
+_NANO_TYPES = {NAIVE: pa.timestamp("ns"), AWARE: pa.timestamp("ns", "UTC"), SPAN: pa.duration("ns")}
 
 
 class Codec(Protocol):
@@ -115,7 +117,8 @@ def _to_plain(value: Any) -> Any:
         parts = sorted((_to_plain(part) for part in value), key=msgspec.msgpack.encode)
         return _ext(_SET if type(value) is set else _FROZENSET, parts)
     if isinstance(value, dt.date | dt.time | dt.timedelta):
-        return write_moment(value)
+        nanos = write_nanos(value)
+        return write_moment(value) if nanos is None else _ext(_NANOS, nanos)
     name = type(value).__name__
     told = (
         f"a dataclass: state_type = {name}"
@@ -129,12 +132,28 @@ def _ext(code: int, parts: list[Any]) -> msgspec.msgpack.Ext:
     return msgspec.msgpack.Ext(code, msgspec.msgpack.encode(parts))
 
 
+def write_nanos(value: Any) -> list[int] | None:
+    """Give the kind and the number of nanoseconds of a time that has them; it is of pandas."""
+    if getattr(value, "unit", None) != "ns":
+        return None
+    zoned = AWARE if getattr(value, "tzinfo", None) else NAIVE
+    return [SPAN if isinstance(value, dt.timedelta) else zoned, value.value]
+
+
+def read_nanos(parts: list[int]) -> Any:
+    """Read what :func:`write_nanos` wrote; an instant comes back in UTC."""
+    kind, nanos = parts
+    return pa.scalar(nanos, _NANO_TYPES[kind]).as_py()  # which says so without pandas
+
+
 def _read_ext(code: int, data: memoryview) -> Any:
     if code == _BIG_INT:
         return int(bytes(data))
-    if code not in (_TUPLE, _SET, _FROZENSET, _MAP):
+    if code not in (_NANOS, _TUPLE, _SET, _FROZENSET, _MAP):
         return read_moment(code, data)
     parts = msgspec.msgpack.decode(data, ext_hook=_read_ext)
+    if code == _NANOS:
+        return read_nanos(parts)
     if code == _MAP:
         return {key: value for key, value in parts}  # noqa: C416 (lists are pairs here)
     return {_TUPLE: tuple, _SET: set, _FROZENSET: frozenset}[code](parts)

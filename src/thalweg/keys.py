@@ -88,6 +88,8 @@ def _canonical_float(key: float) -> float | int:
 
 def checked_moment(value: Any) -> Any:
     """Bring a date, time or duration into the form that can be written; refuse what cannot."""
+    if getattr(value, "unit", None) == "ns":  # of pandas
+        value = _without_nanos(value)
     if isinstance(value, dt.datetime) and value.tzinfo:
         try:
             return value.astimezone(dt.UTC)
@@ -98,6 +100,14 @@ def checked_moment(value: Any) -> Any:
     if isinstance(value, dt.timedelta) and not -(1 << 63) <= value // _MICROSECOND < 1 << 63:
         raise _unfit(value, "a duration of at most 64 bits of microseconds")
     return value
+
+
+def _without_nanos(value: Any) -> dt.datetime | dt.timedelta:
+    """Cut to microseconds, as a key is where it is stored and hashed."""
+    is_span = isinstance(value, dt.timedelta)
+    found: dt.datetime | dt.timedelta
+    found = value.to_pytimedelta() if is_span else value.to_pydatetime(warn=False)
+    return found
 
 
 def _unfit(value: Any, expected: str) -> StateError:

@@ -2,15 +2,17 @@
 
 import dataclasses
 import datetime as dt
+import json
 
 import msgspec
 import pyarrow as pa
 import pytest
 
+from thalweg.cli.state_values import from_json, to_json
 from thalweg.codecs import ArrowCodec, MsgpackCodec
 from thalweg.errors import StateError
 from thalweg.hashing import hash_key
-from thalweg.keys import NAN
+from thalweg.keys import NAN, canonical
 from thalweg.state import MemoryState, pack, unpack
 
 
@@ -113,6 +115,25 @@ def test_plain_values_come_back_as_they_were(value):
     again = codec.decode(codec.encode(value))
     assert again == value
     assert type(again) is type(value)
+
+
+@pytest.mark.parametrize(
+    "type_", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.duration("ns")], ids=str
+)
+@pytest.mark.parametrize("nanos", [1_000_000_001, 2_000_000_000, -1])
+def test_nanoseconds_come_back_as_they_were(type_, nanos):
+    pytest.importorskip("pandas")
+    (value,) = pa.array([nanos], pa.int64()).cast(type_).to_pylist()
+    again = MsgpackCodec().decode(MsgpackCodec().encode({"at": [value]}))["at"][0]
+    assert (again, type(again)) == (value, type(value))
+    assert from_json(json.loads(json.dumps(to_json(value)))) == value
+    assert pa.array([again], type_).cast(pa.int64()).to_pylist() == [nanos]
+
+
+def test_a_key_with_nanoseconds_is_one_of_microseconds():
+    pytest.importorskip("pandas")
+    several = pa.array([1_000, 1_001], pa.timestamp("ns")).to_pylist()
+    assert {canonical(moment) for moment in several} == {dt.datetime(1970, 1, 1, 0, 0, 0, 1)}
 
 
 def test_equal_sets_give_equal_bytes():

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from thalweg.codecs import ArrowCodec, MsgpackCodec
+from thalweg.codecs import ArrowCodec, MsgpackCodec, read_nanos, write_nanos
 from thalweg.errors import StateError, ThalwegError, UsageError, explain, shorten
 from thalweg.keys import Key, canonical, decode_key
 from thalweg.timers import NOTHING, TimersCodec
@@ -44,6 +44,9 @@ def to_json(value: Any) -> Any:
         return {"$bytes": base64.b64encode(value).decode()}
     if isinstance(value, tuple | set | frozenset):
         return {f"${type(value).__name__}": [to_json(part) for part in value]}
+    nanos = write_nanos(value)
+    if nanos is not None:
+        return {"$nanoseconds": nanos}
     if isinstance(value, dt.timedelta):
         return {"$timedelta": value // _MICROSECOND}
     if isinstance(value, dt.date | dt.time):
@@ -64,6 +67,7 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "$frozenset": lambda parts: frozenset(map(from_json, parts)),
     "$timedelta": lambda count: count * _MICROSECOND,
     "$datetime": dt.datetime.fromisoformat,
+    "$nanoseconds": read_nanos,
     "$date": dt.date.fromisoformat,
     "$time": dt.time.fromisoformat,
 }
@@ -80,7 +84,7 @@ def from_json(value: Any) -> Any:
         return {key: from_json(part) for key, part in value.items()}
     try:
         return _TAGS[tag](value[tag])
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, KeyError) as error:
         got = f"{shorten(value[tag])}: {error}"
         raise UsageError(explain(f"value of {tag}", got=got)) from error
 

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from datasketches import hll_sketch, hll_union, kll_doubles_sketch, tgt_hll_type
 
+from thalweg.blocks import Rows
 from thalweg.errors import TopologyError, explain
 from thalweg.hashing import hash_key
-from thalweg.windows.aggregates import Aggregate
+from thalweg.windows.aggregates import Aggregate, Partial
 
 #: 4096 registers: about 1.6 % off in two of three cases.
 _LG_K = 12
@@ -28,6 +29,12 @@ class Distinct(Aggregate):
     """How many different values a field has (HyperLogLog)."""
 
     of_keys: ClassVar[bool] = True
+
+    def partials(self, column: pa.Array | None, starts: Rows, rows: int) -> list[Partial]:
+        """Take times with nanoseconds as numbers, since keys have microseconds only."""
+        if column is not None and getattr(column.type, "unit", None) == "ns":
+            column = column.cast(pa.int64())
+        return super().partials(column, starts, rows)
 
     def of(self, values: list[Any]) -> bytes:
         """Note values."""
