@@ -242,7 +242,17 @@ def test_a_keyed_bolt_of_yours_can_hear_the_time() -> None:
 
 def odd(stream: Stream) -> Any:
     """Give windows of values that have no order."""
-    fields = {"at": int, "any": tw.anything, "struct": pa.struct({"a": pa.int64()})}
+    struct = pa.struct({"a": pa.int64()})
+    fields = {
+        "at": int,
+        "any": tw.anything,
+        "struct": struct,
+        "list": pa.list_(pa.int64()),
+        "structs": pa.list_(struct),
+        "large": pa.large_list(pa.int64()),
+        "pair": pa.list_(pa.int64(), 2),
+        "map": pa.map_(pa.string(), pa.int64()),
+    }
     more = stream.flow.source("odd", tw.items([]), fields=fields, time="at")
     return more.window(tw.tumbling(1))
 
@@ -271,7 +281,12 @@ def odd(stream: Stream) -> Any:
             for aggregate in (tw.agg.min, tw.agg.max, tw.agg.top)
             for field, tells in (
                 ("any", "an order for 'x', got values of any"),
-                ("struct", "got struct"),
+                ("struct", "for 'x', got struct"),
+                ("list", "for 'x', got list<item: int64>"),
+                ("structs", "for 'x', got list<item: struct<"),
+                ("large", "for 'x', got large_list"),
+                ("pair", "for 'x', got fixed_size_list"),
+                ("map", "for 'x', got map<string, int64>"),
             )
         ),
         (lambda s: tw.agg.quantiles("at", []), "shares of 0 to 1"),

@@ -160,7 +160,8 @@ class TimeWindows(Shared, BlockBolt):
             found = (
                 (key, told)
                 for key, kept in self.state.items()
-                for told in self._rules.due(kept, ALWAYS)[1]
+                # Of a copy: what the next window can use goes on with the one that is kept.
+                for told in self._rules.due([int(kept[0]), *kept[1:]], ALWAYS)[1]
             )
             self._tell(found, EARLY_STREAM)
 

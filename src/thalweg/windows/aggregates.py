@@ -38,7 +38,7 @@ class Aggregate:
     of_numbers: ClassVar[bool] = False
     #: Whether values are told apart as keys are, which lists and structs are not.
     of_keys: ClassVar[bool] = False
-    #: Whether values are put in order, which structs and values of any kind do not have.
+    #: Whether values are put in order, which nested ones and values of any kind do not have.
     by_order: ClassVar[bool] = False
     #: Whether opened partial results stay small, and give the same in whatever groups they are put
     #: together, to the last bit.
@@ -155,13 +155,13 @@ class Sum(_OfNumbers):
 
     def quick(self, values: Any, starts: Rows) -> list[Partial]:
         """Add; whole numbers that might not fit one by one."""
-        if values.dtype.kind in "iu" and len(values):
-            most = max(abs(int(values.max())), abs(int(values.min())))
-            if most * len(values) >= 2**63:
-                return list(np.add.reduceat(values.astype(object), starts).tolist())
+        whole = values.dtype.kind in "iu" and len(values)
+        if whole and max(abs(int(values.max())), abs(int(values.min()))) * len(values) >= 2**63:
+            return list(np.add.reduceat(values.astype(object), starts).tolist())
         if values.dtype.kind == "f":
             values = values.astype(np.float64, copy=False)
-        return list(np.add.reduceat(values, starts).tolist())
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity is a number here
+            return list(np.add.reduceat(values, starts).tolist())
 
     def of(self, values: list[Any]) -> Partial:
         """Add."""
@@ -483,13 +483,13 @@ def check_field(aggregate: Aggregate, type_: pa.DataType | None, into: str) -> N
         expected = f"a field of numbers for {into!r}"
         hint = "turn it into whole or floating numbers before" if decimal else ""
         raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, str(type_), hint))
-    if aggregate.by_order and (is_anything(type_) or pa.types.is_struct(type_)):
-        expected = f"a field of values that have an order for {into!r}"
-        got = "values of any kind" if is_anything(type_) else str(type_)
-        raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, got))
     if aggregate.of_keys and pa.types.is_nested(type_):
         expected = f"a field of single values for {into!r}"
         raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, str(type_)))
+    if aggregate.by_order and (is_anything(type_) or pa.types.is_nested(type_)):
+        expected = f"a field of values that have an order for {into!r}"
+        got = "values of any kind" if is_anything(type_) else str(type_)
+        raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, got))
 
 
 def _is_nan(value: Any) -> bool:
