@@ -253,7 +253,9 @@ def _is_same(value: Any, back: Any) -> bool:
     if isinstance(value, float) and math.isnan(value):
         return isinstance(back, float) and math.isnan(back)
     numbers = type(value) is int and type(back) is float
-    return (numbers or isinstance(value, type(back))) and bool(value == back)
+    # Where there are nanoseconds, times come back as types of pandas that derive from Python's.
+    times = isinstance(value, dt.datetime | dt.timedelta) and isinstance(back, type(value))
+    return (numbers or times or isinstance(value, type(back))) and bool(value == back)
 
 
 def _first_misfit(values: Sequence[Any], wanted: pa.DataType | None) -> Misfit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +65,23 @@ def test_windows_give_the_same_nanoseconds_after_a_restart(
         found = column(result if isinstance(result, list) else [result], type_).array
         whole = found.cast(pa.int64()).to_pylist()
         assert whole == (expected if isinstance(expected, list) else [expected])
+
+
+@pytest.mark.parametrize(
+    ("type_", "old"),
+    [
+        (pa.timestamp("ns"), dt.datetime(1970, 1, 1, 0, 0, 1)),
+        (pa.timestamp("ns", "UTC"), dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)),
+        (pa.duration("ns"), dt.timedelta(seconds=1)),
+    ],
+    ids=str,
+)
+def test_what_was_written_without_nanoseconds_goes_on(type_: Any, old: Any) -> None:
+    pytest.importorskip("pandas")
+    least = agg.min("t")
+    new = partial(least, pa.array([2_000_000_001], pa.int64()).cast(type_))
+    result = least.result(least.add(written([old])[0], new))
+    assert column([result], type_).array.cast(pa.int64()).to_pylist() == [10**9]
 
 
 @pytest.mark.parametrize(
