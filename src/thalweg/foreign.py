@@ -30,12 +30,17 @@ class NoValue(SchemaError):
         self.field = field
 
 
-def listed(column: pa.Array, name: str) -> list[Any]:
-    """Give the values of a field; one that Python has no value for is an error that names it."""
+def listed(column: pa.Array, name: str, **how: Any) -> list[Any]:
+    """Give the values of a field; one that Python has no value for is an error that names it.
+
+    ``how`` is for ``to_pylist``.
+    """
     try:
-        found: list[Any] = column.to_pylist()
+        found: list[Any] = column.to_pylist(**how)
     except _ERRORS as error:
-        row = foreign_rows(column)[0]
+        row = next(iter(foreign_rows(column)), None)
+        if row is None:  # it is something else
+            raise
         text = explain(f"field {name!r}", f"row {row}", _EXPECTED, cell_shown(column, row))
         raise NoValue(text, row, name) from error
     return found

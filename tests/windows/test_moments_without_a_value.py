@@ -12,6 +12,9 @@ import pytest
 
 import thalweg as tw
 from thalweg.components import Shared
+from thalweg.connectors.message_values import MessageWriter
+from thalweg.connectors.to_kafka import KafkaSink
+from thalweg.foreign import NoValue
 from thalweg.operators.calls import bind
 from thalweg.operators.stateless import Extend
 from thalweg.schemas import Fields
@@ -223,6 +226,38 @@ def test_the_right_tuples_fail_and_all_others_are_acknowledged(on: Any, read: An
         "acked": [0, 2, 3, 5],
         "failed": [1, 4],
     }
+
+
+# --- sinks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block_rows", [1, 4, 100])
+def test_a_file_has_all_others(block_rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    made = stream()
+    made.sink("out", tw.to_files(str(path)), on_error="skip")
+    result = made.flow.run(on=tw.Inline(block_rows=block_rows))
+    found = [msgspec.json.decode(line)["n"] for line in path.read_bytes().splitlines()]
+    assert (found, result.metrics.component("out").errors) == (GOOD, 2)
+
+
+@pytest.mark.parametrize("format_", ["text", "table", "jsonl"])
+def test_all_others_are_printed(format_: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    made = stream()
+    made.sink("out", tw.stdout(format_, limit=3), on_error="skip")
+    result = made.flow.run(on=tw.Inline(block_rows=100))
+    printed = capsys.readouterr().out
+    assert result.metrics.component("out").errors == 2
+    assert all(str(n) in printed for n in GOOD)
+    assert (format_ == "jsonl") or "and 1 more" in printed
+
+
+@pytest.mark.parametrize("format_", ["json", "msgpack", lambda t: str(t.at)], ids=str)
+def test_messages_name_the_field_before_any_is_sent(format_: Any) -> None:
+    batch = timed(pa.record_batch({"n": MOMENTS}))
+    with pytest.raises(NoValue, match="field 'at' in row 1"):
+        MessageWriter(format_, None).encode(batch, lambda row, error: None)
+    assert KafkaSink.reads_first
 
 
 # --- what has a state -----------------------------------------------------------------------------

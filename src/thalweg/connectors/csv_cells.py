@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from thalweg.connectors.json_types import python_type
 from thalweg.connectors.nanoseconds import has_nanoseconds, values_of
 from thalweg.errors import SchemaError, explain, shorten
+from thalweg.foreign import listed
 
 
 class _QuotedEmpty(str):
@@ -93,11 +94,10 @@ def _from_text(cell: str, type_: pa.DataType) -> Any:
     return msgspec.convert(cell, python_type(type_), strict=False)
 
 
-def text_array(column: pa.Array) -> pa.Array:
-    """Turn a column that CSV has no form for into text."""
-    return pa.array(
-        [None if value is None else _to_text(value) for value in plain_values(column)], pa.string()
-    )
+def text_array(column: pa.Array, name: str = "") -> pa.Array:
+    """Turn the column of a field that CSV has no form for into text."""
+    values = plain_values(column, name)
+    return pa.array([None if value is None else _to_text(value) for value in values], pa.string())
 
 
 def _to_text(value: Any) -> str:
@@ -105,8 +105,8 @@ def _to_text(value: Any) -> str:
     return plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
 
 
-def plain_values(column: pa.Array) -> list[Any]:
-    """Give the values of a column as JSON knows them: a map is a dictionary."""
+def plain_values(column: pa.Array, name: str = "") -> list[Any]:
+    """Give the values of a field as JSON knows them: a map is a dictionary."""
     if has_nanoseconds(column.type):
         return values_of(column)
-    return column.to_pylist(maps_as_pydicts="strict")
+    return listed(column, name, maps_as_pydicts="strict")

@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from thalweg.errors import RAISED, SchemaError, UsageError, as_error, explain, shorten
+from thalweg.foreign import listed
 from thalweg.tuples import tuples_of
 
 #: How a row becomes a value: by name, or a function of the tuple.
@@ -51,20 +52,21 @@ class MessageWriter:
             tuples, function = list(tuples_of(batch)), self._format
             return lambda row: function(tuples[row])
         if self._format in ("text", "bytes"):
-            (column,) = batch.columns if batch.num_columns == 1 else (self._only(batch),)
-            return column.to_pylist().__getitem__
+            name = batch.schema.names[0] if batch.num_columns == 1 else self._only(batch)
+            return listed(batch.column(name), name).__getitem__
         encode = msgspec.json.encode if self._format == "json" else msgspec.msgpack.encode
-        rows = batch.to_pylist()
-        return lambda row: encode(rows[row])
+        names = batch.schema.names
+        columns = dict(zip(names, map(listed, batch.columns, names), strict=True))
+        return lambda row: encode({name: values[row] for name, values in columns.items()})
 
-    def _only(self, batch: pa.RecordBatch) -> pa.Array:
-        """Give the one field beside the key."""
+    def _only(self, batch: pa.RecordBatch) -> str:
+        """Name the one field beside the key."""
         names = [name for name in batch.schema.names if name != self._key]
         if len(names) != 1:
             expected = "one field beside the key"
             got = str(list(batch.schema.names))
             raise SchemaError(explain(f"messages of {self._format}", "", expected, got))
-        return batch.column(names[0])
+        return names[0]
 
     def _keys(self, batch: pa.RecordBatch) -> Callable[[int], Any]:
         if self._key is None:
@@ -73,7 +75,7 @@ class MessageWriter:
             if self._key not in batch.schema.names:
                 expected = f"one of {list(batch.schema.names)}"
                 raise SchemaError(explain("key of messages", "", expected, repr(self._key)))
-            return batch.column(self._key).to_pylist().__getitem__
+            return listed(batch.column(self._key), self._key).__getitem__
         tuples, function = list(tuples_of(batch)), self._key
         return lambda row: function(tuples[row])
 

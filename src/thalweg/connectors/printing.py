@@ -32,6 +32,8 @@ _NO_TERMINAL = 10_000
 class Stdout(BlockBolt):
     """Writes each tuple to ``sys.stdout``, as it is at that moment."""
 
+    reads_first = True
+
     def __init__(self, format_: PrintFormat, limit: int | None) -> None:
         self.format = format_
         self.limit = limit
@@ -46,9 +48,10 @@ class Stdout(BlockBolt):
         """Print the rows, in one piece so that tasks do not mix theirs."""
         room = batch.num_rows if self.limit is None else self.limit - self._printed
         shown = batch[: max(room, 0)]
+        text = self._render(shown) if shown.num_rows else ""
         self._printed += shown.num_rows
         self._left_out += batch.num_rows - shown.num_rows
-        if shown.num_rows and not _write(self._render(shown)):
+        if text and not _write(text):
             self.context.stop()  # nobody reads any more, as after ``| head``
 
     def process_end(self) -> None:
@@ -59,7 +62,8 @@ class Stdout(BlockBolt):
     def _render(self, batch: pa.RecordBatch) -> str:
         if self.format == "jsonl":
             return json_lines(batch).decode()
-        columns = [list(map(show, plain_values(column))) for column in batch.columns]
+        values = map(plain_values, batch.columns, batch.schema.names)
+        columns = [list(map(show, column)) for column in values]
         if self.format == "table":
             return _table(batch, columns)
         return self._text(batch.schema.names, columns)

@@ -19,6 +19,7 @@ class ToFiles(BlockBolt):
     """Writes what it gets to one file per task."""
 
     fixed_degree: ClassVar[bool] = True
+    reads_first = True
 
     def __init__(self, path: str, format_: FileFormat, overwrite: bool) -> None:
         self.path = path

@@ -31,6 +31,8 @@ from thalweg.statelog.objects import checksum_of
 class KafkaSink(Shared, BlockBolt):
     """Sends each tuple as a message."""
 
+    reads_first = True
+
     def __init__(self, cluster_: Cluster, topic: str, writer: MessageWriter) -> None:
         self.cluster, self.topic, self._writer = cluster_, topic, writer
         self._sending: Sending | None = None

@@ -85,7 +85,8 @@ class CsvWriter(_LinesWriter):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
-        columns = [c if is_plain(c.type) else text_array(c) for c in batch.columns]
+        named = zip(batch.columns, batch.schema.names, strict=True)
+        columns = [c if is_plain(c.type) else text_array(c, name) for c, name in named]
         made = io.BytesIO()
         if not self._end:
             made.write(self._delimiter.join(batch.schema.names).encode() + b"\n")
@@ -100,6 +101,6 @@ def json_lines(batch: pa.RecordBatch) -> bytes:
     >>> json_lines(pa.record_batch({"word": ["to", None], "n": [1, 2]}))
     b'{"word":"to","n":1}\n{"word":null,"n":2}\n'
     """
-    make = tuple_class(tuple(batch.schema.names))
-    rows = list(map(make, *map(plain_values, batch.columns)))
+    names = batch.schema.names
+    rows = list(map(tuple_class(tuple(names)), *map(plain_values, batch.columns, names)))
     return _JSON.encode_lines(rows)
