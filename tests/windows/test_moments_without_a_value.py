@@ -252,7 +252,7 @@ def test_all_others_are_printed(format_: Any, capsys: pytest.CaptureFixture[str]
     assert (format_ == "jsonl") or "and 1 more" in printed
 
 
-@pytest.mark.parametrize("format_", ["json", "msgpack", lambda t: str(t.at)], ids=str)
+@pytest.mark.parametrize("format_", ["json", "msgpack", lambda t: str(t.at)], ids=type)
 def test_messages_name_the_field_before_any_is_sent(format_: Any) -> None:
     batch = timed(pa.record_batch({"n": MOMENTS}))
     with pytest.raises(NoValue, match="field 'at' in row 1"):
