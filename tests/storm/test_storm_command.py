@@ -154,7 +154,7 @@ def test_degrees_that_do_not_know_the_only_environment_are_as_without_any(projec
     assert "parallelism: 3" in text
     text, status = storm("run", "topologies/wordcount.py", "-e", "prod")
     assert "one of ['local', 'cluster'], got 'prod'" in text.replace("\n", " ")
-    file.write_text(told.replace('{"beta": 1, "prod": 2}', '{"local": 3, "cluster": 4}'))
+    file.write_text(told.replace('{"beta": 1, "prod": 2}', '{"local": 3, "cluster": 40}'))
     text, status = storm("run", "topologies/wordcount.py")
     assert "one of ['local', 'cluster'], got None" in text.replace("\n", " ")
 
