@@ -72,6 +72,8 @@ def extending(s: Any) -> Extend:
     return Extend(calls, s.fields.extend(Fields(("m", "k"), (None, None))))
 
 
+#: A table of some of the moments.
+TABLE = [{"when": at(n), "m": f"m{n}"} for n in (0, 1_000_000)]
 #: What reads the moments, and what comes of the good ones.
 READERS: dict[str, tuple[Any, list[Any]]] = {
     "bolt": (
@@ -99,6 +101,12 @@ READERS: dict[str, tuple[Any, list[Any]]] = {
         lambda s, **o: s.through("there", extending(s), **o).select("k"),
         [(n // 10**6,) for n in GOOD if n != 2_000_000],
     ),
+    "join": (
+        lambda s, **o: s.join(TABLE, lambda t, r: t.at == r.when, name="there", **o).select(
+            "n", "m"
+        ),
+        [(n, f"m{n}") for n in GOOD if n != 2_000_000],
+    ),
     "scan": (
         lambda s, **o: (
             s.key_by("n")
@@ -120,6 +128,25 @@ def run(reader: str, on: Any, **options: Any) -> tuple[list[Any], Any]:
 def refused_beside(reader: str) -> int:
     """Give how many tuples are refused for another reason."""
     return 1 if reader in ("bolt", "extend") else 0
+
+
+@pytest.mark.parametrize("block_rows", [1, 2, 4, 100])
+def test_a_join_that_looks_them_up_finds_none_and_needs_no_value(block_rows: int) -> None:
+    found: list[Any] = []
+    made = stream().join(TABLE, {"at": "when"}, name="there").select("m")
+    made.sink("out", tw.call(lambda t: found.append(t.m)))
+    made.flow.run(on=tw.Inline(block_rows=block_rows))
+    assert found == ["m0", "m1000000", "m1000000"]
+
+
+@pytest.mark.parametrize("block_rows", [1, 2, 4, 100])
+def test_a_ranking_leaves_them_out(block_rows: int) -> None:
+    ranks: dict[int, int] = {}
+    made = stream().top(9, by="n", name="there", on_error="skip")
+    made.sink("out", tw.call(lambda t: ranks.update({t.rank: t.n})))
+    result = made.flow.run(on=tw.Inline(block_rows=block_rows))
+    assert result.metrics.component("there").errors == 2
+    assert ranks == {1: 2_000_000, 2: 1_000_000, 3: 0}
 
 
 @pytest.mark.parametrize("reader", READERS)
