@@ -6,23 +6,20 @@ Each attempt is a fork of this process, which has loaded everything but started 
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import sys
-import traceback
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 import thalweg as tw
+from attempts import appending, forked
 from thalweg.components import Bolt, Kind
 from thalweg.runtimes.spark.pump import PumpSettings
-
-#: What a line of the file takes: where a process is killed, a write ends between two pages.
-LINE_BYTES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +67,8 @@ def build(job: Job) -> tw.Topology:
     builder.add_bolt("chain", Chain(), degree=2).fields("rows", "word")
     sink = tw.to_kafka(job.servers, job.output, key="word", transactional=True, timeout=120)
     builder.add_bolt("sent", sink).global_("chain")
-    builder.add_bolt("out", tw.call(writer(Path(job.folder, "out.jsonl")))).global_("chain")
+    builder.add_bolt("out", tw.call(appending(Path(job.folder, "out.jsonl")))).global_("chain")
     return builder.build()
-
-
-def writer(path: Path) -> Any:
-    """Write each tuple as one line; a line is there or not, for none crosses a page of the file."""
-
-    def write(t: Any) -> None:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        os.write(file, json.dumps([t.n, t.word, t.value]).encode().ljust(LINE_BYTES - 1) + b"\n")
-        os.close(file)
-
-    return write
 
 
 def on_local(job: Job) -> tw.Local:
@@ -119,35 +105,6 @@ def attempt(job: Job) -> None:
     Path(job.folder, "tables.json").write_text(json.dumps(result.table("chains")))
 
 
-def forked(job: Job, lines: int | None) -> int:
-    """Make an attempt in a process of its own, killed after some lines; gives how it ended."""
-    child = os.fork()
-    if not child:
-        try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            attempt(job)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    if lines is not None and not ended_before(job, lines):
-        os.kill(child, signal.SIGKILL)
-    ended = os.waitpid(child, 0)[1]
-    signal.sigtimedwait({signal.SIGCHLD}, 0)  # heard of, so that nobody hears of it again
-    return os.waitstatus_to_exitcode(ended)
-
-
-def ended_before(job: Job, lines: int) -> bool:
-    """Wait until an attempt has written so many bytes more, about; True when it ends before."""
-    path = Path(job.folder, "out.jsonl")
-    path.touch()
-    enough = path.stat().st_size + lines * LINE_BYTES
-    while path.stat().st_size < enough:
-        if signal.sigtimedwait({signal.SIGCHLD}, 0.001) is not None:
-            return True
-    return False
-
-
 def main() -> None:
     """Make attempts until one comes to its end, and write down how often that took."""
     path = Path(sys.argv[1])
@@ -155,7 +112,8 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     rng, kills = random.Random(job.seed), 0
     moments = [rng.randint(1, job.rows // (job.kills + 1)) for _ in range(job.kills)]
-    while code := forked(job, moments.pop(0) if moments else None):
+    once, out = partial(attempt, job), path.parent / "out.jsonl"
+    while code := forked(once, out, moments.pop(0) if moments else None):
         if code != -signal.SIGKILL:
             sys.exit(code)
         kills += 1

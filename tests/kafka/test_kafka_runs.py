@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections import Counter, defaultdict
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ from kafka_flows import FIELDS, collected, reading, words
 from killed_reader import Job, link
 
 import thalweg as tw
+from attempts import make_attempts
 from quickjava import java_options, make_archive
 from sparksession import spark_session
 from thalweg.errors import RecordError, StateError
@@ -78,22 +75,8 @@ def run_killed(broker: Any, folder: Path, *armed: str, **options: Any) -> Job:
     topic, output = broker.topic(3), broker.topic(2)
     job = Job(folder=str(folder), servers=broker.address, topic=topic, output=output, **options)
     broker.send(topic, words(job.rows))
-    failpoints = folder / "failpoints"
-    failpoints.mkdir()
-    (failpoints / "armed").write_text("\n".join(armed))
-    (folder / "job.json").write_text(json.dumps(asdict(job)))
     java = {"SPARK_SUBMIT_OPTS": java_options()} if job.spark else {}
-    program = str(Path(__file__).with_name("killed_reader.py"))
-    with open(folder / "log", "wb") as log:
-        done = subprocess.run(  # noqa: S603 (our own program)
-            [sys.executable, program, "job.json"],
-            cwd=folder,
-            env={**os.environ, "THALWEG_FAILPOINTS": str(failpoints), **java},
-            stdout=log,
-            stderr=log,
-            check=False,
-        )
-    assert done.returncode == 0, (folder / "log").read_text()[-5000:]
+    make_attempts(Path(__file__).with_name("killed_reader.py"), job, armed, java)
     check(broker, job)
     return job
 

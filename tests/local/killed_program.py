@@ -12,7 +12,6 @@ import os
 import random
 import signal
 import sys
-import traceback
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import msgspec
 
 import thalweg as tw
+from attempts import appending, forked
 from thalweg.components import Bolt, Kind, Spout
 from thalweg.control.rerouting import Rerouting
 from thalweg.statelog.arrangements import Arrangement, load_arrangements
@@ -29,8 +29,6 @@ from thalweg.statelog.manifests import Manifests
 
 FIELDS = {"n": int, "word": str, "tag": str}
 _SUBREAPER = 36
-#: What a line of the file takes: where a process is killed, a write ends between two pages.
-LINE_BYTES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,24 +110,13 @@ def build(job: Job) -> tw.Topology:
     chain = builder.add_bolt("chain", Chain(), degree=2, isolation=job.isolation)
     chain.fields("rows", "word")
     builder.add_bolt("kept", tw.to_table(folder / "kept")).global_("chain")
-    builder.add_bolt("out", tw.call(writer(folder / "out.jsonl"))).global_("chain")
+    builder.add_bolt("out", tw.call(appending(folder / "out.jsonl"))).global_("chain")
     return builder.build()
 
 
 def items(rows: int) -> Any:
     """Give rows from memory."""
     return tw.items(partial(map, row, range(rows)))
-
-
-def writer(path: Path) -> Any:
-    """Write each tuple as one line; a line is there or not, for none crosses a page of the file."""
-
-    def write(t: Any) -> None:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        os.write(file, json.dumps([t.n, t.word, t.value]).encode().ljust(LINE_BYTES - 1) + b"\n")
-        os.close(file)
-
-    return write
 
 
 class Changing:
@@ -175,35 +162,6 @@ def attempt(job: Job) -> None:
     Path(job.folder, "tables.json").write_text(json.dumps(result.table("chains")))
 
 
-def forked(job: Job, lines: int | None) -> int:
-    """Make an attempt in a process of its own, killed after some lines; gives how it ended."""
-    child = os.fork()
-    if not child:
-        try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            attempt(job)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    if lines is not None and not ended_before(job, lines):
-        os.kill(child, signal.SIGKILL)
-    ended = os.waitpid(child, 0)[1]
-    signal.sigtimedwait({signal.SIGCHLD}, 0)  # heard of, so that nobody hears of it again
-    return os.waitstatus_to_exitcode(ended)
-
-
-def ended_before(job: Job, lines: int) -> bool:
-    """Wait until an attempt has written so many bytes more, about; True when it ends before."""
-    path = Path(job.folder, "out.jsonl")
-    path.touch()
-    enough = path.stat().st_size + lines * LINE_BYTES
-    while path.stat().st_size < enough:
-        if signal.sigtimedwait({signal.SIGCHLD}, 0.001) is not None:
-            return True
-    return False
-
-
 def wait_for_orphans() -> None:
     """Wait for the processes that attempts have left behind; each must end by itself."""
     try:
@@ -222,7 +180,8 @@ def main() -> None:
     rng, kills = random.Random(job.seed), 0
     most = job.rows // (job.kills + 2) if job.kills else 0
     moments = [rng.randint(0, most) for _ in range(job.kills)]
-    while code := forked(job, moments.pop(0) if moments else None):
+    once, out = partial(attempt, job), path.parent / "out.jsonl"
+    while code := forked(once, out, moments.pop(0) if moments else None):
         if code != -signal.SIGKILL:
             sys.exit(code)
         kills += 1

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +11,7 @@ import pytest
 from killed_program import Job, link, row
 
 import thalweg as tw
+from attempts import make_attempts
 from thalweg.statelog.garbage import needed
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifests
@@ -32,23 +29,8 @@ POINTS = {
 
 def run(job: Job, *armed: str) -> int:
     """Let a job be killed until it comes to its end; gives how often it was."""
-    folder = Path(job.folder)
-    failpoints = folder / "failpoints"
-    failpoints.mkdir()
-    (failpoints / "armed").write_text("\n".join(armed))
-    (folder / "job.json").write_text(json.dumps(asdict(job)))
-    program = str(Path(__file__).with_name("killed_program.py"))
-    with open(folder / "log", "wb") as log:
-        done = subprocess.run(  # noqa: S603 (our own program)
-            [sys.executable, program, "job.json"],
-            cwd=folder,
-            env={**os.environ, "THALWEG_FAILPOINTS": str(failpoints)},
-            stdout=log,
-            stderr=log,
-            check=False,
-        )
-    assert done.returncode == 0, (folder / "log").read_text()[-5000:]
-    return int((folder / "kills").read_text())
+    make_attempts(Path(__file__).with_name("killed_program.py"), job, armed)
+    return int(Path(job.folder, "kills").read_text())
 
 
 def failures(job: Job) -> set[str]:
