@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from thalweg.connectors.kafka_client import Cluster, Trouble, client, make
 from thalweg.connectors.kafka_sending import Sending
-from thalweg.errors import StateError, explain
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
 from thalweg.statelog.objects import checksum_of
+from thalweg.statelog.staged import read_staged
 
 # Brokers end a transaction that takes longer, in milliseconds.
 _LONGEST = 600_000
@@ -93,11 +93,7 @@ def _mark(transaction: Transaction, group: Any, timeout: float) -> str | None:
 
 
 def _read(location: Location, ref: StagedRef) -> Iterator[pa.RecordBatch]:
-    data = location.read(ref.name)
-    if (data.size, checksum_of(data)) != (ref.size, ref.checksum):
-        expected = f"{ref.size} bytes with checksum {ref.checksum}"
-        raise StateError(explain(f"messages {location}/{ref.name}", "", expected, "others"))
-    yield from pq.read_table(pa.BufferReader(data)).to_batches()
+    yield from pq.read_table(pa.BufferReader(read_staged(location, ref))).to_batches()
 
 
 def _ignore(_text: str) -> None:

@@ -7,7 +7,6 @@ which also holds a mark that says which one it was: exactly once.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypedDict, Unpack
@@ -21,11 +20,11 @@ from thalweg.connectors.kafka_sending import Sending
 from thalweg.connectors.kafka_transactions import Transaction, deliver
 from thalweg.connectors.message_values import Key, MessageWriter, RowFormat, checked
 from thalweg.connectors.parquet_parts import ParquetParts
-from thalweg.connectors.to_table import Batch
 from thalweg.errors import UsageError, explain
 from thalweg.events import Noticed
 from thalweg.statelog.manifests import StagedRef
 from thalweg.statelog.objects import checksum_of
+from thalweg.statelog.staged import StagedBatch
 
 
 class KafkaSink(Shared, BlockBolt):
@@ -94,11 +93,11 @@ class TransactionalSink(KafkaSink):
         """Only a sink for batches is asked."""
         return None
 
-    def finish_batch(self, batch: Batch) -> list[StagedRef]:
+    def finish_batch(self, batch: StagedBatch) -> list[StagedRef]:
         """Only a sink for batches is asked."""
         return []
 
-    def commit_batch(self, session: Any, batch: Batch, refs: list[StagedRef]) -> None:
+    def commit_batch(self, session: Any, batch: StagedBatch, refs: list[StagedRef]) -> None:
         """Send what a batch has staged, unless that was done."""
         del session
         staged = sorted((ref for ref in refs if ref.name.startswith(_FOLDER)), key=_by_name)
@@ -139,16 +138,10 @@ class _PlaceSink(TransactionalSink):
         self.prepare(self.context)
         return made
 
-    def finish_batch(self, batch: Batch) -> list[StagedRef]:
+    def finish_batch(self, batch: StagedBatch) -> list[StagedRef]:
         """Write the messages of a batch beside the state."""
-        component, written = self.context.component, []
-        for number, (rows, data) in enumerate(self._parts.take()):
-            checksum = checksum_of(data)
-            stem = f"{_stem(batch.version)}-{batch.place:04}-{number:04}-{uuid.uuid4().hex}"
-            name = f"{_folder(component)}/{stem}.parquet"
-            batch.location.write(name, data)
-            written.append(StagedRef(component, batch.place, name, rows, data.size, checksum))
-        return written
+        component = self.context.component
+        return batch.stage(component, self._parts.take(), ".parquet", _folder(component))
 
     def cleanup(self) -> None:
         """Forget what was not written."""

@@ -8,10 +8,9 @@ the batch: one that comes again is known. Elsewhere every block is a transaction
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,41 +22,21 @@ from thalweg.connectors.postgres_client import Database
 from thalweg.connectors.postgres_columns import misfits
 from thalweg.connectors.postgres_fence import Fence, Mark, decide
 from thalweg.connectors.postgres_tables import Target, Writer
-from thalweg.errors import SchemaError, StateError, UsageError, explain, shorten
+from thalweg.errors import SchemaError, UsageError, explain, shorten
 from thalweg.groupings import Fields
 from thalweg.statelog.delivered import GIVEN, owner_of, read_number
-from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
 from thalweg.statelog.objects import checksum_of
+from thalweg.statelog.staged import StagedBatch, read_staged
 
 _logger = logging.getLogger("thalweg.postgres")
 #: Folder of rows that wait beside the state, and the end of their names.
-_STAGED, _SUFFIX = "staged", ".rows"
+_SUFFIX = ".rows"
 #: In the metadata of a schema: the sink whose rows these are, and whether it goes on without those
 #: that the table does not take.
 _SINK, _TOLERANT = b"thalweg.sink", b"thalweg.tolerant"
 
 Tables = Callable[[], Iterable[pa.Table]]
-
-
-class Batch(Protocol):
-    """The batch that is being staged or committed."""
-
-    @property
-    def location(self) -> Location:
-        """Where the state of the run is."""
-
-    @property
-    def version(self) -> int:
-        """Its number."""
-
-    @property
-    def place(self) -> int:
-        """The place at which the sink works."""
-
-    @property
-    def lasting(self) -> bool:
-        """Whether the state stays after the run, so that a batch may come again."""
 
 
 class PostgresSink(BlockBolt):
@@ -126,32 +105,27 @@ class PostgresSink(BlockBolt):
         self._begin()
         return made
 
-    def finish_batch(self, batch: Batch) -> list[StagedRef]:
+    def finish_batch(self, batch: StagedBatch) -> list[StagedRef]:
         """Let the rows of a batch wait beside the state."""
-        refs = []
-        for rows, data in self._parts.take():
-            name = f"{_STAGED}/{batch.version:012}-{batch.place:04}-{uuid.uuid4().hex}{_SUFFIX}"
-            batch.location.write(name, data)
-            component, checksum = self.context.component, checksum_of(data)
-            refs.append(StagedRef(component, batch.place, name, rows, data.size, checksum))
-        return refs
+        return batch.stage(self.context.component, self._parts.take(), _SUFFIX)
 
     # --- beside the driver, or the run -------------------------------------------------------
 
-    def end_batch(self, batch: Batch, refs: Sequence[StagedRef]) -> None:
+    def end_batch(self, batch: StagedBatch, refs: Sequence[StagedRef]) -> None:
         """Write the batch of which all rows were taken in, unless it is there."""
         files = [data for _, data in self._parts.take()]
         if files:
             self._commit(batch, refs, lambda: map(_table, files))
 
-    def commit_batch(self, session: Any, batch: Batch, refs: list[StagedRef]) -> None:
+    def commit_batch(self, session: Any, batch: StagedBatch, refs: list[StagedRef]) -> None:
         """Write what waits of a batch, unless it is there."""
         del session
         own = [ref for ref in refs if ref.name.endswith(_SUFFIX)]
         if own:
-            self._commit(batch, own, lambda: (_read(batch.location, ref) for ref in own))
+            staged = partial(read_staged, batch.location)
+            self._commit(batch, own, lambda: map(_table, map(staged, own)))
 
-    def _commit(self, batch: Batch, refs: Sequence[StagedRef], tables: Tables) -> None:
+    def _commit(self, batch: StagedBatch, refs: Sequence[StagedRef], tables: Tables) -> None:
         """Write rows and the mark of their batch in one transaction."""
         assert self._database is not None  # noqa: S101 (nobody commits elsewhere)
         try:
@@ -252,20 +226,11 @@ def _check_grouping(context: TaskContext, target: Target) -> None:
             raise UsageError(explain(subject, "", expected, f"key {list(input_.key)}"))
 
 
-def _mark(batch: Batch, refs: Sequence[StagedRef]) -> Mark:
+def _mark(batch: StagedBatch, refs: Sequence[StagedRef]) -> Mark:
     """Tell a batch from all others."""
     digest = checksum_of("\n".join(ref.name for ref in refs).encode())
     generation = read_number(batch.location, GIVEN)
     return Mark(owner_of(batch.location), generation, batch.version, digest)
-
-
-def _read(location: Location, ref: StagedRef) -> pa.Table:
-    data = location.read(ref.name)
-    if data.size != ref.size or checksum_of(data) != ref.checksum:
-        expected = f"{ref.size} bytes with checksum {ref.checksum}"
-        subject = f"staged output {location}/{ref.name}"
-        raise StateError(explain(subject, "", expected, f"{data.size} other bytes"))
-    return _table(data)
 
 
 def _table(data: pa.Buffer) -> pa.Table:

@@ -16,7 +16,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ from thalweg.errors import SchemaError, StateError, explain
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
 from thalweg.statelog.objects import checksum_of
+from thalweg.statelog.staged import StagedBatch
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -41,22 +42,6 @@ if TYPE_CHECKING:
 #: Begins the names of staged files that are not at the state's location.
 ELSEWHERE = "@table/"
 _DATA = "data"
-
-
-class Batch(Protocol):
-    """The batch that is being staged or committed."""
-
-    @property
-    def location(self) -> Location:
-        """Where the state of the run is."""
-
-    @property
-    def version(self) -> int:
-        """Its number."""
-
-    @property
-    def place(self) -> int:
-        """The place at which the sink works."""
 
 
 class TableSink(BlockBolt):
@@ -116,7 +101,7 @@ class TableSink(BlockBolt):
         self.prepare(self.context)
         return made
 
-    def finish_batch(self, batch: Batch) -> list[StagedRef]:
+    def finish_batch(self, batch: StagedBatch) -> list[StagedRef]:
         """Write the files of a batch."""
         self._write(_folder(batch, self.context.component), batch.place)
         written, self._written = self._written, []
@@ -132,7 +117,7 @@ class TableSink(BlockBolt):
 
     # --- beside the driver -------------------------------------------------------------------
 
-    def commit_batch(self, session: Any, batch: Batch, refs: list[StagedRef]) -> None:
+    def commit_batch(self, session: Any, batch: StagedBatch, refs: list[StagedRef]) -> None:
         """Make the files of a batch part of the table, unless they are."""
         del session
         staged = [ref for ref in refs if ref.name.startswith(ELSEWHERE)]
@@ -142,7 +127,7 @@ class TableSink(BlockBolt):
         if staged:
             self._clear(_folder(batch, staged[0].component), staged)
 
-    def _may_come_again(self, batch: Batch) -> bool:
+    def _may_come_again(self, batch: StagedBatch) -> bool:
         """Say whether a batch may have been committed before: not when we have just come to it."""
         if self._last is None:
             return True
@@ -215,7 +200,7 @@ class _RunSink(TableSink):
         self._write(_DATA, self.context.task)
 
 
-def _folder(batch: Batch, component: str) -> str:
+def _folder(batch: StagedBatch, component: str) -> str:
     """Name the folder for the files of a batch; sinks and states that share a table have others."""
     writer = checksum_of(f"{batch.location} {component}".encode())[:12]
     return f"{_DATA}/{batch.version:012}-{writer}"

@@ -24,8 +24,9 @@ from thalweg.connectors import parquet_parts
 from thalweg.connectors.table_manifests import TableFile, TableManifests, covered_from
 from thalweg.connectors.to_table import TableSink
 from thalweg.errors import SchemaError, StateError
-from thalweg.runtimes.spark.staging import StagedBatch, StagingSink
+from thalweg.runtimes.spark.staging import StagingSink
 from thalweg.statelog import Location, StagedRef
+from thalweg.statelog.staged import StagedBatch
 from thalweg.testing import ABORT, ManualClock, source
 from unit.connectors.running import write
 

@@ -29,24 +29,14 @@ from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import FOLDER, ComponentMark, Manifest, Manifests, StagedRef
 from thalweg.statelog.parts import milliseconds
 from thalweg.statelog.runs import RunRef, Runs, write_run
+from thalweg.statelog.staged import STAGED, StagedBatch
 from thalweg.statelog.tracked import Changes, together
 from thalweg.topology import Component, Topology
 
 # Versions that are kept, and runs; more of them are merged.
 _VERSIONS, _RUNS = 10, 12
 # Folders of what snapshots name, and nobody else.
-_STAGED = "staged"
-_FOLDERS = (RUNS, ARRANGEMENTS, _STAGED)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What sinks need to know of a snapshot."""
-
-    location: Location
-    version: int
-    place: int = 0
-    lasting: bool = True
+_FOLDERS = (RUNS, ARRANGEMENTS, STAGED)
 
 
 @runtime_checkable
@@ -59,10 +49,10 @@ class Transactional(Protocol):
     def hand_over(self) -> Self | None:
         """Give what was taken in to an object for another thread; None when there is nothing."""
 
-    def finish_batch(self, batch: Batch) -> list[StagedRef]:
+    def finish_batch(self, batch: StagedBatch) -> list[StagedRef]:
         """Write what was taken in, under names that no other attempt uses."""
 
-    def commit_batch(self, session: Any, batch: Batch, refs: list[StagedRef]) -> None:
+    def commit_batch(self, session: Any, batch: StagedBatch, refs: list[StagedRef]) -> None:
         """Make what was written known; the same batch may come again."""
 
     def cleanup(self) -> None:
@@ -173,7 +163,7 @@ class Committer:
         staged = [
             ref
             for task, sink in taken.sinks
-            for ref in sink.finish_batch(Batch(self._location, version, task))
+            for ref in sink.finish_batch(StagedBatch(self._location, version, task))
         ]
         arrangements = last.arrangements
         if taken.arranged is not None:
@@ -195,7 +185,8 @@ class Committer:
         for component in self._topology:
             refs = [ref for ref in manifest.staged if ref.component == component.name]
             if refs and isinstance(component.body, Transactional):
-                component.body.commit_batch(None, Batch(self._location, manifest.version), refs)
+                batch = StagedBatch(self._location, manifest.version)
+                component.body.commit_batch(None, batch, refs)
         hit("before delivery mark")
         write_mark(self._location, manifest.version)
 

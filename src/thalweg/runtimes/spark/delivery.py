@@ -17,20 +17,14 @@ from thalweg.runtimes.making import TaskMaker
 from thalweg.runtimes.refusals import DeadLetters
 from thalweg.runtimes.spark.arrivals import in_any_order, in_order
 from thalweg.runtimes.spark.planning import Plan
-from thalweg.runtimes.spark.staging import (
-    BLOCKS,
-    LETTERS,
-    BatchSink,
-    StagedBatch,
-    StagingSink,
-    read_staged,
-)
+from thalweg.runtimes.spark.staging import LETTERS, BatchSink, StagingSink, payloads
 from thalweg.runtimes.spark.wire import unpack_block
 from thalweg.runtimes.spark.work_tasks import Kept
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.statelog.delivered import GIVEN, read_mark, read_number
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import LOG, Manifest, Manifests, StagedRef
+from thalweg.statelog.staged import STAGED, StagedBatch
 from thalweg.topology import Component
 
 
@@ -85,7 +79,7 @@ class Delivery:
         if self._replay.has_given(manifest):
             return failed
         for name, task in self._tasks.items():
-            refs = _of(manifest, BLOCKS, name)
+            refs = _of(manifest, STAGED, name)
             kept = Kept()
             if isinstance(task, BoltTask):
                 task.settle = kept.settle
@@ -108,7 +102,7 @@ class Delivery:
                 component.body.commit_batch(self._session, self._batch(manifest), refs)
 
     def _batch(self, manifest: Manifest) -> StagedBatch:
-        return StagedBatch(self._location, manifest.version, 0, self._lasting)
+        return StagedBatch(self._location, manifest.version, lasting=self._lasting)
 
     def tick(self, names: Iterable[str]) -> None:
         """Let time pass at these sinks."""
@@ -124,7 +118,7 @@ class Delivery:
     def _arrivals(self, component: Component, refs: list[StagedRef]) -> Iterable[Arrival]:
         arrivals: list[Arrival] = []
         for ref in refs:
-            for payload in read_staged(self._location, ref):
+            for payload in payloads(self._location, ref):
                 address, block = unpack_block(payload)
                 arrivals.append((address.index, block))
         in_turn = component.name in self._plan.in_order
@@ -183,7 +177,7 @@ def append_letters(path: Path, location: Location, refs: Iterable[StagedRef]) ->
     letters = DeadLetters(path)
     try:
         for ref in refs:
-            for line in read_staged(location, ref):
+            for line in payloads(location, ref):
                 letters.write(line.to_pybytes())
     finally:
         letters.close()

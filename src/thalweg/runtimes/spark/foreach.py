@@ -7,7 +7,6 @@ it, and the DataFrame reads those files: using it twice runs nothing of the topo
 from __future__ import annotations
 
 import functools
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -28,10 +27,9 @@ from thalweg.errors import (
     locate,
     shorten,
 )
-from thalweg.runtimes.spark.staging import BLOCKS, StagedBatch
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
-from thalweg.statelog.objects import checksum_of
+from thalweg.statelog.staged import StagedBatch
 
 #: Spark knows microseconds, and no finer.
 _OPTIONS = {"coerce_timestamps": "us", "allow_truncated_timestamps": True}
@@ -84,13 +82,7 @@ class ForeachSink(BlockBolt):
 
     def finish_batch(self, batch: StagedBatch) -> list[StagedRef]:
         """Write the files of a batch beside the state."""
-        refs = []
-        for rows, data in self._parts.take():
-            name = f"{BLOCKS}/{batch.version:012}-{batch.place}-{uuid.uuid4().hex}{_SUFFIX}"
-            batch.location.write(name, data)
-            component, checksum = self.context.component, checksum_of(data)
-            refs.append(StagedRef(component, batch.place, name, rows, data.size, checksum))
-        return refs
+        return batch.stage(self.context.component, self._parts.take(), _SUFFIX)
 
     def commit_batch(self, session: Any, batch: StagedBatch, refs: list[StagedRef]) -> None:
         """Give the batch to the function."""

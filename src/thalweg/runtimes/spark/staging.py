@@ -5,7 +5,6 @@ A staged object is a sequence of payloads, each behind its length.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -14,16 +13,15 @@ import pyarrow as pa
 
 from thalweg.blocks import Block
 from thalweg.components import AnyBolt
-from thalweg.errors import StateError, explain
 from thalweg.runtimes.spark.planning import Edge
 from thalweg.runtimes.spark.wire import Address, pack_block
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef
-from thalweg.statelog.objects import checksum_of
+from thalweg.statelog.staged import STAGED, StagedBatch, read_staged
 
 #: An object is written when it has grown to this size.
 _OBJECT_BYTES = 32 << 20
-BLOCKS, LETTERS = "staged", "letters"
+LETTERS = "letters"
 
 
 @dataclass
@@ -31,17 +29,6 @@ class _Waiting:
     payloads: list[bytes] = field(default_factory=list)
     size: int = 0
     rows: int = 0
-
-
-@dataclass(frozen=True)
-class StagedBatch:
-    """What a sink at a place needs to know to stage its part of a batch."""
-
-    location: Location
-    version: int
-    place: int
-    #: Whether the state stays after the run, so that the batch may come again.
-    lasting: bool = True
 
 
 @runtime_checkable
@@ -72,15 +59,14 @@ class Staging:
     """Gathers what one task of Spark has for sinks beside the driver."""
 
     def __init__(self, location: Location, version: int, place: int) -> None:
-        self._location = location
-        self._version, self._place = version, place
+        self._batch = StagedBatch(location, version, place)
         self._waiting: dict[tuple[str, str], _Waiting] = {}
         self._written: list[StagedRef] = []
 
     def add(self, edge: Edge, block: Block, in_order: bool) -> None:
         """Take a block for a sink."""
         for payload in pack_block(Address(edge.reader, edge.index, 0), block, in_order):
-            self._add(BLOCKS, edge.reader, payload, len(block))
+            self._add(STAGED, edge.reader, payload, len(block))
 
     def add_letter(self, component: str, line: bytes) -> None:
         """Take a dead letter."""
@@ -105,20 +91,12 @@ class Staging:
         data = b"".join(
             part for p in waiting.payloads for part in (len(p).to_bytes(8, "little"), p)
         )
-        name = f"{folder}/{self._version:012}-{self._place:04}-{uuid.uuid4().hex}"
-        self._location.write(name, data)
-        self._written.append(
-            StagedRef(component, self._place, name, waiting.rows, len(data), checksum_of(data))
-        )
+        self._written += self._batch.stage(component, [(waiting.rows, data)], folder=folder)
 
 
-def read_staged(location: Location, ref: StagedRef) -> Iterator[pa.Buffer]:
+def payloads(location: Location, ref: StagedRef) -> Iterator[pa.Buffer]:
     """Give the payloads of a staged object, after a look at its checksum."""
-    data = location.read(ref.name)
-    if data.size != ref.size or checksum_of(data) != ref.checksum:
-        subject = f"staged output {location}/{ref.name}"
-        expected = f"{ref.size} bytes with checksum {ref.checksum}"
-        raise StateError(explain(subject, expected=expected, got=f"{data.size} other bytes"))
+    data = read_staged(location, ref)
     start = 0
     while start < data.size:
         length = int.from_bytes(memoryview(data)[start : start + 8], "little")

@@ -22,10 +22,11 @@ from thalweg.runtimes.making import Shapes, TaskMaker, make_shapes
 from thalweg.runtimes.refusals import Lines
 from thalweg.runtimes.spark.notes import MAX_REFUSED, ChildWords, Counts, Note, Refused
 from thalweg.runtimes.spark.program import Facts, Program
-from thalweg.runtimes.spark.staging import StagedBatch, Staging, StagingSink
+from thalweg.runtimes.spark.staging import Staging, StagingSink
 from thalweg.runtimes.spark.stores import Stores
 from thalweg.runtimes.tasks import BoltTask
 from thalweg.schemas import Fields, Shape
+from thalweg.statelog.staged import StagedBatch
 from thalweg.topology import Component
 
 
