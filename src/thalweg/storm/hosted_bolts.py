@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
@@ -19,7 +19,16 @@ from thalweg.events import Noticed
 from thalweg.hooks import listeners
 from thalweg.storm.bolts import values_type
 from thalweg.storm.components import Tuple
-from thalweg.storm.hosting import Stage, emit_one, emit_two, gathers, is_own, own_values, settled
+from thalweg.storm.hosting import (
+    Hosted,
+    Stage,
+    emit_one,
+    emit_two,
+    gathers,
+    is_own,
+    own_values,
+    settled,
+)
 from thalweg.storm_config.keys import STATELESS
 
 _new = tuple.__new__
@@ -27,7 +36,7 @@ _new = tuple.__new__
 _TICK_ID = "-1"
 
 
-class HostedBolt(AnchoredBolt):
+class HostedBolt(Hosted, AnchoredBolt):
     """Runs a bolt of pystorm or streamparse, one that acknowledges tuples or lets it be done."""
 
     #: What it keeps in its attributes is neither written down nor moved.
@@ -41,22 +50,9 @@ class HostedBolt(AnchoredBolt):
     #: It ends with the component, which nobody has written with anything else in mind.
     as_in_storm: ClassVar[bool] = True
     pure_python: ClassVar[bool] = True
-    tasks_by_number: ClassVar[bool] = True
-    _component: Any = None
 
-    def __init__(
-        self,
-        cls: type,
-        outputs: Any = (),
-        streams: Mapping[str, Any] | None = None,
-        direct_streams: Iterable[str] = (),
-        config: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.cls = cls
-        self.outputs = outputs
-        self.streams = dict(streams or {})
-        self.direct_streams = frozenset(direct_streams)  # type: ignore[misc]  # of this one
-        self.config = dict(config or {})
+    def __init__(self, cls: type, *described: Any, **more: Any) -> None:
+        super().__init__(cls, *described, **more)
         stateless = self.config.get(STATELESS, getattr(cls, "stateless", False))
         self.outside_state = not stateless
         self.gathers = not stateless and gathers(cls)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import Spout, TaskContext
 from thalweg.errors import RAISED, ThalwegError, as_error
 from thalweg.pacing import PATIENCE
-from thalweg.storm.hosting import Stage, is_own, settled
+from thalweg.storm.hosting import Hosted, Stage, is_own, settled
 
 #: How often a spout is asked in a row whose tuples nobody waits for.
 _AT_ONCE = 64
@@ -17,7 +17,7 @@ _AT_ONCE = 64
 _OPEN = ("unacked_tuples", "failed_tuples")
 
 
-class HostedSpout(Spout):
+class HostedSpout(Hosted, Spout):
     """Runs a spout of pystorm or streamparse.
 
     One that exits with status 0 (``sys.exit()`` in ``next_tuple``) has no more tuples, as in a
@@ -25,22 +25,6 @@ class HostedSpout(Spout):
     """
 
     asks: ClassVar[bool] = True
-    tasks_by_number: ClassVar[bool] = True
-    _component: Any = None
-
-    def __init__(
-        self,
-        cls: type,
-        outputs: Any = (),
-        streams: Mapping[str, Any] | None = None,
-        direct_streams: Iterable[str] = (),
-        config: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.cls = cls
-        self.outputs = outputs
-        self.streams = dict(streams or {})
-        self.direct_streams = frozenset(direct_streams)  # type: ignore[misc]  # of this one
-        self.config = dict(config or {})
 
     def prepare(self, context: TaskContext) -> None:
         """Make the component."""

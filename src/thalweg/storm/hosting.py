@@ -10,10 +10,10 @@ from __future__ import annotations
 import copy
 import io
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from thalweg.anyvalues import SCALARS
 from thalweg.components import TaskContext
@@ -32,6 +32,27 @@ _LIBRARIES = frozenset(["pystorm", "streamparse", "thalweg"])
 _NOT_OF_COMPONENTS = frozenset(["py4j", "pyspark", "thalweg", "asyncio"])
 _INFO = LEVELS["info"]
 _ERROR = LEVELS["error"]
+
+
+class Hosted:
+    """A component of the run that runs one of pystorm's or streamparse's classes."""
+
+    tasks_by_number: ClassVar[bool] = True
+    _component: Any = None
+
+    def __init__(
+        self,
+        cls: type,
+        outputs: Any = (),
+        streams: Mapping[str, Any] | None = None,
+        direct_streams: Iterable[str] = (),
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.cls = cls
+        self.outputs = outputs
+        self.streams: Mapping[str, Any] = dict(streams or {})
+        self.direct_streams = frozenset(direct_streams)
+        self.config = dict(config or {})
 
 
 def is_own(cls: type, method: str) -> bool:
