@@ -109,7 +109,7 @@ def test_state_in_processes_survives(tmp_path: Path) -> None:
 
 
 def test_degrees_and_tables_survive(tmp_path: Path) -> None:
-    small = {"block_rows": 20, "most_block_rows": 20}
+    small = {"block_rows": 20, "most_block_rows": 20, "snapshot_every": 0}
     job = Job(folder=str(tmp_path), rows=5_000, changing=True, settings=small)
     kills = run(job, "before manifest=kill@3,6,9", "after manifest=kill@4,7", "after run=kill@8")
     assert kills == 6

@@ -38,8 +38,11 @@ STUCK_ELSEWHERE = STUCK.replace("tw.items([1])", "tw.rate(tw.constant(10), [1])"
 )
 #: Two tasks that keep something in attributes, each in a process of its own.
 COUNTING = """
-import itertools
+import itertools, os
 import thalweg as tw
+
+def say(line):  # at once, so that lines of two processes do not mix, also where Python buffers none
+    os.write(1, f"{line}\\n".encode())
 
 class Count(tw.Bolt):
     outputs = {"n": int}
@@ -50,11 +53,11 @@ class Count(tw.Bolt):
     def process(self, t):
         self.count += 1
         if self.count == 1:
-            print("begun", flush=True)
+            say("begun")
         self.emit(t.n)
 
     def process_end(self):
-        print("counted", self.count, flush=True)
+        say(f"counted {self.count}")
 
 builder = tw.TopologyBuilder("counting")
 numbers = tw.rate(tw.constant(1000), ({"n": n} for n in itertools.count()))
