@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 COMPARING = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 #: Functions that take whole and floating numbers beside each other, and times of several kinds.
 MIXING = COMPARING | {"add_checked", "subtract_checked", "multiply_checked", "divide"}
-MIXING |= {"if_else", "coalesce"}
+MIXING |= {"if_else", "coalesce", "max_element_wise", "min_element_wise"}
 #: Units of times, the finest first.
 _UNITS = ("ns", "us", "ms", "s")
 

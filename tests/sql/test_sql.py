@@ -34,6 +34,12 @@ from thalweg.sql.clauses import taken
         ("SELECT coalesce(likes, 0) AS l FROM posts WHERE at = 30", [(0,)]),
         ("SELECT CAST(likes AS DOUBLE) / 2 AS h FROM posts WHERE at < 2", [(1.5,)]),
         (
+            "SELECT concat(region, '-', tag) AS c, substr(tag, 1, 2) AS s, nullif(likes, 2) AS l "
+            "FROM posts WHERE at > 70",
+            [("us-jazz", "ja", 8), ("-pop", "po", None)],
+        ),
+        ("SELECT round(likes / 3, 1) AS r FROM posts WHERE at < 3", [(1.0,), (1.3,)]),
+        (
             "SELECT CASE WHEN likes > 3 THEN 'much' ELSE 'little' END AS how FROM posts "
             "WHERE region = 'eu'",
             [("little",), ("much",)],

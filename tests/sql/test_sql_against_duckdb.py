@@ -63,7 +63,16 @@ def chosen(values: st.SearchStrategy[str], among: st.SearchStrategy[str]) -> st.
     )
 
 
+def some(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """One of two values: the larger one, the smaller one, or the first if it is another."""
+    names = st.sampled_from(["greatest", "least", "nullif"])
+    return st.tuples(names, values, values).map(lambda t: f"{t[0]}({t[1]}, {t[2]})")
+
+
 Made = st.SearchStrategy[str]
+PARTS = st.sampled_from(
+    ["year", "quarter", "month", "week", "day", "dow", "doy", "hour", "minute", "second"]
+)
 written_times = st.sampled_from(
     [
         *(f"TIMESTAMP '{time}'" for time in TIMES),
@@ -127,6 +136,10 @@ class Parts:
             called(self.texts, ["length"]),
             st.tuples(self.ints, self.ints).map(lambda t: f"coalesce({t[0]}, {t[1]})"),
             self._cases(self.ints),
+            called(self.ints, ["round"]),
+            some(self.ints),
+            st.tuples(PARTS, self.times).map(lambda t: f"extract({t[0]} FROM {t[1]})"),
+            called(self.times, ["year", "month", "day", "hour", "minute", "second"]),
             st.tuples(self.conditions, self.ints, self.ints).map(
                 lambda t: f"IF({t[0]}, {t[1]}, {t[2]})"
             ),
@@ -140,12 +153,21 @@ class Parts:
             called(self.floats, ["floor", "ceil", "abs"]),
             called(self.ints, ["floor", "ceil"]),
             self.ints.map(lambda n: f"CAST({n} AS DOUBLE)"),
+            st.tuples(self.floats, st.integers(-1, 3)).map(lambda t: f"round({t[0]}, {t[1]})"),
+            some(self.floats),
         )
 
     def _texts(self) -> Made:
         made = called(self.texts, ["lower", "upper", "trim"])
         joined = pairs(self.texts | st.just("NULL"), ["||"])
-        return st.one_of(self.texts, made, joined, self._cases(self.texts))
+        cut = st.tuples(self.texts, st.integers(-4, 4), st.none() | st.integers(0, 3)).map(
+            lambda t: f"substr({t[0]}, {t[1]}{'' if t[2] is None else f', {t[2]}'})"
+        )
+        lists = st.lists(self.texts | st.just("NULL"), min_size=1, max_size=3).map(", ".join)
+        both = called(lists, ["concat"])
+        return st.one_of(
+            self.texts, made, joined, self._cases(self.texts), cut, both, some(self.texts)
+        )
 
     def _cases(self, values: Made) -> Made:
         made = st.tuples(self.conditions, values, self.conditions, values, st.none() | values)
@@ -282,6 +304,13 @@ def test_numbers_among_others(given: list[tuple[Any, ...]], where: str) -> None:
         "SELECT CASE WHEN NULL THEN 1 WHEN n > 0 THEN 2 END AS c, IF(NULL, 1, n) AS i FROM t",
         "SELECT k, count(*) AS c FROM t GROUP BY k HAVING NULL OR count(*) > 1",
         "SELECT IF(n > 0, 1, 2) AS c, IF(b, s, NULL) AS d FROM t",
+        "SELECT nullif(NULL, n) AS a, nullif(n, NULL) AS b, greatest(NULL, n) AS c FROM t",
+        "SELECT concat(NULL, s, NULL) AS a, concat(NULL) AS b, concat(s, '-', t) AS c FROM t",
+        "SELECT substring(s FROM 2 FOR 1) AS a, substring(s, 0, 1) AS b FROM t",
+        "SELECT greatest(n, x) AS a, least(n, x, -7) AS b, greatest(s, t) AS c FROM t",
+        "SELECT round(n * 15, -1) AS a, round(x / 8, 2) AS b, round(-x) AS c FROM t",
+        "SELECT extract(hour FROM DATE '2026-01-31') AS a, greatest(w, DATE '2026-01-01') AS b "
+        "FROM t",
         "SELECT n // 2 AS a, n // -2 AS b, -n // 2 AS c FROM t",
         *(
             f"SELECT date_trunc('{unit}', w) AS c FROM t"  # noqa: S608 (a test)

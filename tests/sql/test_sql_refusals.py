@@ -24,6 +24,11 @@ _FORMS = (
 _KNOWN = (
     "columns, values, + - * / // %, ||, comparisons, AND OR NOT, IN, IS NULL, BETWEEN, LIKE, CASE"
 )
+_FUNCTIONS = (
+    "one of the functions abs, cast, ceil, coalesce, concat, date_trunc, day, extract, floor, "
+    "greatest, hour, if, least, length, lower, minute, month, nullif, round, second, sqrt, "
+    "substring, trim, upper, year"
+)
 _TIMES = "TIMESTAMP '2026-01-31 12:30:00', TIMESTAMPTZ '2026-01-31 12:30:00Z' or DATE '2026-01-31'"
 _SHARE = "a share between 0 and 1, as in approx_quantile(x, 0.9)"
 _GROUPS = "a column, an expression or a name of SELECT behind GROUP BY"
@@ -147,15 +152,60 @@ _GROUPS = "a column, an expression or a name of SELECT behind GROUP BY"
         # --- expressions
         (
             "SELECT tag FROM posts WHERE regexp_matches(tag, 'a')",
-            f"\"regexp_matches(tag, 'a')\" in the query: expected {_KNOWN}",
+            f"\"regexp_matches(tag, 'a')\" in the query: expected {_FUNCTIONS}",
         ),
         (
-            "SELECT tag FROM posts WHERE year(at) > 2000 AND (epoch(at + (1)) > 3)",
-            f"'YEAR(at)' in the query: expected {_KNOWN}",
+            "SELECT tag FROM posts WHERE last_day(at) > 2000 AND (epoch(at + (1)) > 3)",
+            f"'LAST_DAY(at)' in the query: expected {_FUNCTIONS}",
         ),
         (
             "SELECT at FROM posts WHERE 1 + strftime(at, ')') > 3",
-            f"\"strftime(at, ')')\" in the query: expected {_KNOWN}",
+            f"\"strftime(at, ')')\" in the query: expected {_FUNCTIONS}",
+        ),
+        (
+            "SELECT cuont(tag) AS n FROM posts",
+            f"'CUONT(tag)' in the query: expected {_FUNCTIONS} (did you mean 'count'?)",
+        ),
+        (
+            "SELECT date_part('hour', at) AS x FROM posts",
+            f"\"DATE_PART('hour', at)\" in the query: expected {_FUNCTIONS}",
+        ),
+        (
+            "SELECT concat_ws('-', concat(tag, region)) AS x FROM posts",
+            f"\"CONCAT_WS('-', CONCAT(tag, region))\" in the query: expected {_FUNCTIONS} "
+            "(did you mean 'concat'?)",
+        ),
+        (
+            "SELECT concat(tag, at) AS x FROM posts",
+            "'CONCAT(tag, at)' in the query: expected values that go together, got Function "
+            "'binary_join_element_wise' has no kernel matching input types (string, int64, string, "
+            "string) (at: int64, tag: string; || and concat take texts alone, and CAST(x AS TEXT) "
+            "makes one)",
+        ),
+        (
+            "SELECT round(at, likes) AS x FROM posts",
+            "'ROUND(at, likes)' in the query: expected a whole number from -18 to 18 as decimals",
+        ),
+        (
+            "SELECT substr(tag, likes) AS x FROM posts",
+            "'SUBSTRING(tag, likes)' in the query: expected a whole number from -2147483648 to "
+            "2147483647 as start",
+        ),
+        (
+            "SELECT substring(tag, 1, -1) AS x FROM posts",
+            "'SUBSTRING(tag, 1, -1)' in the query: expected a whole number from 0 to 2147483647 "
+            "as length",
+        ),
+        (
+            "SELECT extract(decade FROM at) AS x FROM posts",
+            "'EXTRACT(DECADE FROM at)' in the query: expected one of the parts ['year', 'quarter', "
+            "'month', 'day', 'hour', 'minute', 'second', 'week', 'dow', 'doy']",
+        ),
+        (
+            "SELECT extract(dow FROM tag) AS x FROM posts",
+            "'EXTRACT(DOW FROM tag)' in the query: expected values that go together, got Function "
+            "'day_of_week' has no kernel matching input types (string) (tag: string; dow is of "
+            "times, and --types FIELD:timestamp reads text as such)",
         ),
         (
             "SELECT date_trunc('decade', at) AS x FROM posts",
@@ -251,7 +301,8 @@ _GROUPS = "a column, an expression or a name of SELECT behind GROUP BY"
             "SELECT tag || at AS x FROM posts",
             "'tag || at' in the query: expected values that go together, got Function "
             "'binary_join_element_wise' has no kernel matching input types (string, int64, string) "
-            "(at: int64, tag: string; || takes texts alone, and CAST(x AS TEXT) makes one)",
+            "(at: int64, tag: string; || and concat take texts alone, and CAST(x AS TEXT) makes "
+            "one)",
         ),
         # --- groups
         (

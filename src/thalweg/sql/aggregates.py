@@ -12,6 +12,7 @@ from thalweg.errors import SchemaError, UsageError, explain
 from thalweg.expressions import Expression, col
 from thalweg.schemas import Fields
 from thalweg.sql.expressions import Translator, checked, remedy, type_of, value
+from thalweg.sql.functions import AGGREGATES
 from thalweg.sql.scope import Names, free
 from thalweg.sql.strict import only, refused, written
 from thalweg.windows import agg
@@ -30,9 +31,7 @@ _OF_FIELD: dict[type, Callable[[str], Aggregate]] = {
     exp.ApproxDistinct: agg.distinct,
     exp.ArrayAgg: agg.values,
 }
-_KNOWN = (
-    "count, sum, avg, min, max, variance, stddev, array_agg, approx_distinct, approx_quantile(x, q)"
-)
+_KNOWN = f"{', '.join(AGGREGATES)}(x, q)"
 
 
 @dataclass

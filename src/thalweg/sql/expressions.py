@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from typing import Any
 
@@ -19,9 +19,9 @@ from sqlglot import exp
 from thalweg.errors import UsageError, explain
 from thalweg.expressions import Expression, as_float, col, lit
 from thalweg.schemas import Fields
+from thalweg.sql.functions import CAUSES, FUNCTIONS, JOINED, Form, changed, unknown_function
 from thalweg.sql.scope import Names
-from thalweg.sql.strict import only, plain, refused, written
-from thalweg.sql.truncating import UNITS, cut
+from thalweg.sql.strict import called, only, plain, refused, written
 
 _TYPES = {"INT": pa.int64(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "FLOAT": pa.float64()}
 _TYPES |= {"TEXT": pa.string(), "VARCHAR": pa.string(), "BOOLEAN": pa.bool_()}
@@ -31,12 +31,8 @@ _TIMES |= {"DATE": pa.date32()}
 _TIME_FORMS = (
     "TIMESTAMP '2026-01-31 12:30:00', TIMESTAMPTZ '2026-01-31 12:30:00Z' or DATE '2026-01-31'"
 )
-#: Likely causes, by the function that does not take some values.
-_CAUSES = {
-    "'bit_wise_and'": "// and % take whole numbers alone",
-    "'floor_temporal'": "date_trunc takes times, and --types FIELD:timestamp reads text as such",
-    "'binary_join_element_wise'": "|| takes texts alone, and CAST(x AS TEXT) makes one",
-}
+#: Likely causes, by the function of Arrow that does not take some values.
+_CAUSES = CAUSES | {"'bit_wise_and'": "// and % take whole numbers alone"}
 _WHOLE = range(-(2**63), 2**63)
 
 
@@ -52,7 +48,8 @@ class Translator:
         if isinstance(node, exp.AggFunc):
             raise refused(node, "an aggregate belongs into SELECT or HAVING, and not into another")
         if form is None:
-            raise refused(node)
+            name = called(node)
+            raise unknown_function(node, name) if name else refused(node)
         only(node, *form.understood)
         return form.translate(self, node)
 
@@ -61,21 +58,13 @@ class Translator:
         return col(self.names.of(node))
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A kind of node: which of its arguments are understood, and what is made of them."""
-
-    understood: tuple[str, ...]
-    translate: Callable[[Translator, Any], Expression]
-
-
 def checked(made: Expression, fields: Fields, node: exp.Expr, truth: bool = False) -> Expression:
     """Try an expression out on a row without values; with ``truth`` it is a condition.
 
     Where types of fields are not known, nothing is tried.
     """
     if truth:
-        made = _with(_truth, made)
+        made = changed(_truth, made)
     try:
         got = type_of(made, fields)
     except (pa.ArrowException, TypeError) as error:
@@ -163,45 +152,21 @@ def _moment(node: exp.Cast) -> Any:
         raise refused(node.this, expected=f"a time, as in {_TIME_FORMS}") from error
 
 
-def _binary(make: Callable[[Any, Any], Any], *flags: str) -> _Form:
+def _binary(make: Callable[[Any, Any], Any], *flags: str) -> Form:
     def translate(to: Translator, node: exp.Binary) -> Expression:
         made: Expression = make(to.expression(node.this), to.expression(node.expression))
         return made
 
-    return _Form(("this", "expression", *flags), translate)
+    return Form(("this", "expression", *flags), translate)
 
 
-def _both(make: Callable[[Any, Any], Expression]) -> _Form:
-    return _binary(lambda a, b: make(_with(_truth, a), _with(_truth, b)))
+def _both(make: Callable[[Any, Any], Expression]) -> Form:
+    return _binary(lambda a, b: make(changed(_truth, a), changed(_truth, b)))
 
 
 def _truth(values: Any) -> Any:
     """Make a NULL that stands in the query, which has no type, the unknown of conditions."""
     return values.cast(pa.bool_()) if pa.types.is_null(values.type) else values
-
-
-def _unary(function: str, options: Any = None) -> _Form:
-    def translate(to: Translator, node: exp.Expr) -> Expression:
-        return to.expression(node.this).call(function, options=options)
-
-    return _Form(("this",), translate)
-
-
-def _of_floats(function: str) -> _Form:
-    def translate(to: Translator, node: exp.Expr) -> Expression:
-        return _with(_floats, to.expression(node.this)).call(function)
-
-    return _Form(("this",), translate)
-
-
-def _with(change: Callable[[Any], Any], made: Expression) -> Expression:
-    """Change the values of an expression, whatever their type turns out to be."""
-    return replace(made, evaluate=lambda batch: change(made.evaluate(batch)))
-
-
-def _floats(values: Any) -> Any:
-    """Make the nearest floating numbers of whole ones, as Arrow refuses to do beyond 2**53."""
-    return values.cast(pa.float64(), safe=False) if pa.types.is_integer(values.type) else values
 
 
 def _is(to: Translator, node: exp.Is) -> Expression:
@@ -251,16 +216,6 @@ def _like(to: Translator, node: exp.Like) -> Expression:
     return ~made if node.args.get("negate") else made
 
 
-def _coalesce(to: Translator, node: exp.Coalesce) -> Expression:
-    # NULL that stands in the query has no type, and is never what is taken.
-    given = (part.unnest() for part in (node.this, *node.expressions))
-    parts = [part for part in given if not isinstance(part, exp.Null)]
-    if not parts:
-        return lit(None)
-    first, *others = map(to.expression, parts)
-    return first.call("coalesce", *others)
-
-
 def _negated(to: Translator, node: exp.Neg) -> Expression:
     number = isinstance(node.this, exp.Literal) and not node.this.is_string
     return lit(value(node)) if number else -to.expression(node.this)
@@ -296,7 +251,7 @@ def _if(to: Translator, node: exp.If) -> Expression:
 
 def _chosen(to: Translator, node: exp.If, other: Expression) -> Expression:
     # A condition that is unknown is not met.
-    condition = _with(_truth, to.expression(node.this)).call("coalesce", lit(False))
+    condition = changed(_truth, to.expression(node.this)).call("coalesce", lit(False))
     return condition.call("if_else", to.expression(node.args["true"]), other)
 
 
@@ -315,34 +270,18 @@ def _whole(number: Expression) -> Expression:
     return number.call("bit_wise_and", number)
 
 
-def _cut(to: Translator, node: exp.TimestampTrunc | exp.DateTrunc) -> Expression:
-    """Cut times off at the beginning of an hour, a day ..."""
-    unit = node.args["unit"].name.lower()
-    if unit not in UNITS:
-        raise refused(node, expected=f"one of the units {list(UNITS)}")
-    return _with(partial(cut, unit=unit), to.expression(node.this))
-
-
-def _joined(to: Translator, node: exp.DPipe) -> Expression:
-    """Put texts behind each other."""
-    # NULL that stands in a query has no type, which Arrow does not join.
-    none = lit(None).call("cast", options=pc.CastOptions.safe(pa.string()))
-    both = (node.this.unnest(), node.expression.unnest())
-    one, other = (none if isinstance(n, exp.Null) else to.expression(n) for n in both)
-    return one.call("binary_join_element_wise", other, "")
-
-
 def _inner(to: Translator, node: exp.Expr) -> Expression:
     return to.expression(node.this)
 
 
-_LITERAL = _Form(("this", "is_string"), lambda _, node: lit(value(node)))
-_FORMS: dict[type, _Form] = {
-    exp.Column: _Form(("this", "table"), lambda to, node: to.column(node)),
+_LITERAL = Form(("this", "is_string"), lambda _, node: lit(value(node)))
+_FORMS: dict[type, Form] = {
+    **FUNCTIONS,
+    exp.Column: Form(("this", "table"), lambda to, node: to.column(node)),
     exp.Literal: _LITERAL,
     exp.Boolean: _LITERAL,
     exp.Null: _LITERAL,
-    exp.Paren: _Form(("this",), _inner),
+    exp.Paren: Form(("this",), _inner),
     exp.EQ: _binary(lambda a, b: a == b),
     exp.NEQ: _binary(lambda a, b: a != b),
     exp.GT: _binary(lambda a, b: a > b),
@@ -355,27 +294,16 @@ _FORMS: dict[type, _Form] = {
     exp.Div: _binary(lambda a, b: a / b, "typed", "safe"),
     exp.Mod: _binary(_remainder),
     exp.IntDiv: _binary(_quotient),
-    exp.DPipe: _Form(("this", "expression", "safe"), _joined),
+    exp.DPipe: JOINED,
     exp.And: _both(lambda a, b: a & b),
     exp.Or: _both(lambda a, b: a | b),
-    exp.Neg: _Form(("this",), _negated),
-    exp.Not: _Form(("this",), lambda to, node: ~_with(_truth, to.expression(node.this))),
-    exp.Lower: _unary("utf8_lower"),
-    exp.Upper: _unary("utf8_upper"),
-    exp.Length: _unary("utf8_length"),
-    exp.Trim: _unary("utf8_trim", pc.TrimOptions(" ")),
-    exp.Abs: _unary("abs_checked"),
-    exp.Floor: _of_floats("floor"),
-    exp.Ceil: _of_floats("ceil"),
-    exp.Sqrt: _of_floats("sqrt_checked"),
-    exp.Is: _Form(("this", "expression", "negate"), _is),
-    exp.In: _Form(("this", "expressions"), _in),
-    exp.Between: _Form(("this", "low", "high"), _between),
-    exp.Like: _Form(("this", "expression", "negate"), _like),
-    exp.Coalesce: _Form(("this", "expressions"), _coalesce),
-    exp.Cast: _Form(("this", "to"), _cast),
-    exp.Case: _Form(("this", "ifs", "default"), _case),
-    exp.If: _Form(("this", "true", "false"), _if),
-    exp.TimestampTrunc: _Form(("this", "unit"), _cut),
-    exp.DateTrunc: _Form(("this", "unit"), _cut),
+    exp.Neg: Form(("this",), _negated),
+    exp.Not: Form(("this",), lambda to, node: ~changed(_truth, to.expression(node.this))),
+    exp.Is: Form(("this", "expression", "negate"), _is),
+    exp.In: Form(("this", "expressions"), _in),
+    exp.Between: Form(("this", "low", "high"), _between),
+    exp.Like: Form(("this", "expression", "negate"), _like),
+    exp.Cast: Form(("this", "to"), _cast),
+    exp.Case: Form(("this", "ifs", "default"), _case),
+    exp.If: Form(("this", "true", "false"), _if),
 }

@@ -49,6 +49,8 @@ class _Plain(Dialect):
         TRANSFORMS: ClassVar = {
             **generator.Generator.TRANSFORMS,
             exp.IntDiv: lambda to, node: to.binary(node, "//"),
+            exp.Concat: lambda to, node: to.func("CONCAT", *node.expressions),
+            exp.ConcatWs: lambda to, node: to.func("CONCAT_WS", *node.expressions),
         }
 
 
@@ -64,8 +66,7 @@ class _AsSaid(_Plain):
         def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
             made = str(super().sql(expression, key, comment))
             said = expression.meta.get(_SAID, "") if isinstance(expression, exp.Func) else ""
-            name = said.partition("(")[0].strip().upper()
-            return made if key or made.startswith(name) else str(said)
+            return made if key or made.startswith(_name(said).upper()) else str(said)
 
 
 _SAID = "said"
@@ -78,6 +79,15 @@ def note_calls(query: str, found: exp.Expr) -> None:
         start = node.meta.get("start")
         if start is not None:
             node.meta[_SAID] = query[start : _end(words, start)]
+
+
+def called(node: exp.Expr) -> str:
+    """Give the name of the function by which a part of a query was called; else nothing."""
+    return _name(node.meta.get(_SAID, ""))
+
+
+def _name(said: str) -> str:
+    return said.partition("(")[0].strip()
 
 
 def _end(words: Sequence[Token], start: int) -> int:
