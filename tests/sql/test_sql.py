@@ -15,6 +15,7 @@ import thalweg as tw
 from sparksession import spark_session
 from thalweg.cli.app import app
 from thalweg.cli.query_sources import stream_source
+from thalweg.cli.querying import QueryOptions, query_topology
 from thalweg.connectors.http_door import Door
 from thalweg.sql.clauses import taken
 
@@ -187,7 +188,19 @@ def test_addresses_are_topics_and_webhooks() -> None:
     assert (topic.cluster.servers, topic.wanted.topics) == ("a:9092,b:9092", ("posts",))
     assert (topic.wanted.group, topic.wanted.bounded) == ("g", True)
     assert topic.outputs.names == ("tag",)
+    more = stream_source("kafka://a/posts?extra=key,timestamp", fields)
+    assert more.outputs.names == ("tag", "key", "timestamp")
     assert stream_source("http://127.0.0.1:8080/in", fields).door == Door("127.0.0.1", 8080, "/in")
+
+
+def test_times_of_messages_are_times_of_a_query() -> None:
+    how = QueryOptions(
+        source=["posts=kafka://a/posts?extra=timestamp"], types="tag:str", time=["timestamp"]
+    )
+    query = "SELECT tag, count(*) AS n FROM posts WINDOW TUMBLING 1 MINUTE GROUP BY tag"
+    source = query_topology(query, how).component("posts")
+    assert source.outputs["default"].describe() == "tag: string, timestamp: timestamp[ms, tz=UTC]"
+    assert source.options.time == tw.event_time("timestamp")
 
 
 _WITH_USER = "me:hunter2@localhost"
@@ -205,6 +218,10 @@ _ADDRESSES = "kafka://HOST:PORT/TOPIC, socket://HOST:PORT or http://HOST:PORT/PA
         (["SELECT a FROM p", "--source", "p=socket://x:1"], "--types FIELD:TYPE,..., got none"),
         (["SELECT a FROM p", "--source", "p=socket://x", "--types", "a:int"], _ADDRESSES),
         (["SELECT a FROM p", "--source", "p=kafka://x/t?colour=1", "--types", "a:int"], "colour"),
+        (
+            ["SELECT a FROM p", "--source", "p=kafka://x/t?extra=time", "--types", "a:int"],
+            "got time",
+        ),
         (["SELECT a FROM p", "--source", "p=http://0.0.0.0:80", "--types", "a:int"], "a token"),
         (
             ["SELECT a FROM p", "--source", f"p=kafka://{_WITH_USER}/t", "--types", "a:int"],

@@ -18,7 +18,7 @@ from thalweg.connectors.patterns import patterns_of
 from thalweg.errors import UsageError, explain
 
 #: What may stand behind the topic of an address: ?group=clicks&until=now
-_OF_KAFKA = ("group", "start", "until", "lost")
+_OF_KAFKA = ("group", "start", "until", "lost", "extra")
 
 
 def stream_source(text: str, fields: Mapping[str, Any], tail: str = "") -> Any:
@@ -59,7 +59,9 @@ def _kafka(address: SplitResult, fields: Mapping[str, Any]) -> Any:
         if name not in _OF_KAFKA:
             expected = f"one of {list(_OF_KAFKA)} behind ?"
             raise UsageError(explain(f"source {address.geturl()}", "", expected, name))
-    return kafka(address.netloc, address.path.strip("/"), fields=dict(fields), **options)
+    extra = [name for name in options.pop("extra", "").split(",") if name]
+    topic = address.path.strip("/")
+    return kafka(address.netloc, topic, fields=dict(fields), extra=extra, **options)
 
 
 def _socket(address: SplitResult, fields: Mapping[str, Any]) -> Any:

@@ -94,7 +94,8 @@ def _stream(name: str, what: str, types: Types, how: QueryOptions) -> tuple[Any,
     source = stream_source(what, types.of(name), how.tail)
     if isinstance(source, Files):
         return source, file_fields(name, source.present(), types)
-    return source, fields_of(types.of(name))
+    # Messages of Kafka have more than what is in their values.
+    return source, fields_of(source.outputs or types.of(name))
 
 
 def _table(name: str, file: str, types: Types) -> TableFile:
