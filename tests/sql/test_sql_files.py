@@ -91,6 +91,22 @@ def test_a_field_that_occurs_late_is_added_by_its_full_name() -> None:
     assert found == ["late=7"]
 
 
+@pytest.mark.parametrize(
+    ("format_", "expected"),
+    [
+        ("jsonl", ['{"at":10,"likes":3.0}', '{"at":3700,"likes":null}']),
+        ("csv", ["at,likes", "10,3", "3700,"]),
+        ("text", ["at=10 likes=3", "at=3700 likes=-"]),
+    ],
+)
+def test_results_are_printed_in_the_format_that_was_asked_for(
+    format_: str, expected: list[str]
+) -> None:
+    write("posts.jsonl", *POSTS)
+    query = "SELECT at, likes FROM posts WHERE at <> 20"
+    assert printed(query, "--source", "posts=posts.jsonl", "--format", format_) == expected
+
+
 def test_tables_of_json_tell_their_fields() -> None:
     write("posts.jsonl", *POSTS)
     write("regions.jsonl", {"code": "eu", "title": "Europe", "people": 450}, {"code": "us"})

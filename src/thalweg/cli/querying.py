@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,15 @@ from thalweg.topology import Topology
 
 #: Seconds between looks at the file of a table.
 _RELOAD = 1.0
+
+
+class ResultFormat(StrEnum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+    CSV = "csv"
+    TABLE = "table"
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,9 @@ class QueryOptions:
     tail: Annotated[
         str, typer.Option(metavar="TIME", help="Look for new lines and files, as '1 s'.")
     ] = ""
+    format: Annotated[ResultFormat, typer.Option(help="How results are printed.")] = (
+        ResultFormat.TEXT
+    )
 
 
 def query_topology(query: str, how: QueryOptions) -> Topology:
@@ -86,7 +99,7 @@ def query_topology(query: str, how: QueryOptions) -> Topology:
         name: flow.source(name, source, fields=known, time=times.get(name))
         for name, (source, known) in streams.items()
     }
-    compiled(query, sources | tables).sink("print", stdout(), order="total")
+    compiled(query, sources | tables).sink("print", stdout(how.format.value), order="total")
     return flow.build()
 
 

@@ -1,4 +1,4 @@
-"""A sink that prints tuples for people, or JSON lines for programs."""
+"""A sink that prints tuples for people, or JSON lines and CSV for programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 import io
 import os
 import sys
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 import pyarrow as pa
@@ -18,10 +18,10 @@ from rich.text import Text
 
 from thalweg.components import BlockBolt, TaskContext
 from thalweg.connectors.csv_cells import plain_values
-from thalweg.connectors.writers import json_lines
+from thalweg.connectors.writers import csv_lines, json_lines
 from thalweg.errors import UsageError, explain
 
-PrintFormat = Literal["text", "jsonl", "table"]
+PrintFormat = Literal["text", "jsonl", "csv", "table"]
 
 #: Columns do not grow wider than this to stand in line.
 _WIDEST = 40
@@ -56,12 +56,14 @@ class Stdout(BlockBolt):
 
     def process_end(self) -> None:
         """Say what was left out."""
-        if self._left_out and self.format != "jsonl":
+        if self._left_out and self.format not in ("jsonl", "csv"):
             _write(f"... and {self._left_out} more\n")
 
     def _render(self, batch: pa.RecordBatch) -> str:
         if self.format == "jsonl":
             return json_lines(batch).decode()
+        if self.format == "csv":
+            return csv_lines(batch, header=not self._printed).decode()
         values = map(plain_values, batch.columns, batch.schema.names)
         columns = [list(map(show, column)) for column in values]
         if self.format == "table":
@@ -143,12 +145,12 @@ def _write(text: str) -> bool:
 
 
 def stdout(format: PrintFormat = "text", limit: int | None = None) -> Stdout:  # noqa: A002 (as in files)
-    """Make a sink that prints: aligned text, JSON lines, or a table per block.
+    """Make a sink that prints: aligned text, JSON lines, CSV, or a table per block.
 
     After ``limit`` rows it only counts the others.
     """
-    if format not in ("text", "jsonl", "table"):
-        expected = "'text', 'jsonl' or 'table'"
+    if format not in get_args(PrintFormat):
+        expected = f"one of {get_args(PrintFormat)}"
         raise UsageError(explain("format of stdout", expected=expected, got=repr(format)))
     if limit is not None and limit < 0:
         raise UsageError(explain("limit of stdout", expected="0 or more", got=repr(limit)))

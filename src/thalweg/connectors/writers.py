@@ -80,19 +80,27 @@ class CsvWriter(_LinesWriter):
 
     def __init__(self, place: Place, delimiter: str) -> None:
         super().__init__(place)
-        self._options = pa_csv.WriteOptions(include_header=False, delimiter=delimiter)
         self._delimiter = delimiter
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
-        named = zip(batch.columns, batch.schema.names, strict=True)
-        columns = [c if is_plain(c.type) else text_array(c, name) for c, name in named]
-        made = io.BytesIO()
-        if not self._end:
-            made.write(self._delimiter.join(batch.schema.names).encode() + b"\n")
-        plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-        pa_csv.write_csv(plain, made, self._options)
-        self._append(made.getvalue())
+        self._append(csv_lines(batch, self._delimiter, header=not self._end))
+
+
+def csv_lines(batch: pa.RecordBatch, delimiter: str = ",", header: bool = True) -> bytes:
+    r"""Write rows as records of CSV; None is an empty cell, empty text is ``""``.
+
+    >>> csv_lines(pa.record_batch({"word": ["to", None], "n": [1, 2]}))
+    b'word,n\n"to",1\n,2\n'
+    """
+    named = zip(batch.columns, batch.schema.names, strict=True)
+    columns = [c if is_plain(c.type) else text_array(c, name) for c, name in named]
+    made = io.BytesIO()
+    if header:
+        made.write(delimiter.join(batch.schema.names).encode() + b"\n")
+    plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    pa_csv.write_csv(plain, made, pa_csv.WriteOptions(include_header=False, delimiter=delimiter))
+    return made.getvalue()
 
 
 def json_lines(batch: pa.RecordBatch) -> bytes:

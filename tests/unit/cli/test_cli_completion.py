@@ -43,6 +43,7 @@ TYPED = {
     "state ex": {"export"},
     "run flow.py --ui-p": {"--ui-port"},
     "run flow.py --log-format js": {"json"},
+    "sql query --format js": {"jsonl"},
 }
 
 

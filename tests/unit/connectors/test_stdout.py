@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import subprocess
@@ -35,6 +36,12 @@ def test_json_lines_can_be_read_by_a_program(capsys: pytest.CaptureFixture[str])
     write(tw.stdout("jsonl"), ROWS, FIELDS)
     read = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert read == [dict(zip(FIELDS, row, strict=True)) for row in ROWS]
+
+
+def test_csv_has_one_header(capsys: pytest.CaptureFixture[str]) -> None:
+    write(tw.stdout("csv", limit=2), [*ROWS, ROWS[0]], FIELDS, block_rows=1)
+    read = list(csv.reader(capsys.readouterr().out.splitlines()))
+    assert read == [list(FIELDS), *([*map(str, row)] for row in ROWS)]
 
 
 def test_a_table_has_a_head_and_numbers_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +112,7 @@ def test_a_reader_that_goes_away_ends_it_quietly() -> None:
 
 
 def test_unknown_formats_and_limits_are_refused() -> None:
-    with pytest.raises(tw.UsageError, match="'text', 'jsonl' or 'table'"):
+    with pytest.raises(tw.UsageError, match="'text', 'jsonl', 'csv', 'table'"):
         tw.stdout("xml")  # type: ignore[arg-type]
     with pytest.raises(tw.UsageError, match="0 or more"):
         tw.stdout(limit=-1)
