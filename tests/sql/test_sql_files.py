@@ -180,6 +180,39 @@ def test_lines_that_are_no_json_are_told_by_the_run() -> None:
     assert "line 4" in told("SELECT at FROM posts", "--source", "posts=posts.jsonl")
 
 
+@pytest.mark.parametrize("on", ["inline", "local"])
+@pytest.mark.parametrize("policy", ["skip", "kept/bad.jsonl"])
+def test_what_cannot_be_read_or_computed_is_left_out_where_that_is_wanted(
+    on: str, policy: str
+) -> None:
+    write("p.jsonl", {"n": 1, "s": "1"}, "no JSON", {"n": 2, "s": "x"}, {"n": 3, "s": "30"})
+    query = "SELECT n, CAST(s AS INT) AS i FROM p WHERE round(n) > 0"
+    arguments = ["sql", query, "--source", "p=p.jsonl", "--on", on, "--on-error", policy]
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert [line.split() for line in shown.stdout.splitlines()] == [["n=1", "i=1"], ["n=3", "i=30"]]
+    assert "refused by 'p': 1 in all" in shown.stderr
+    assert "refused by 'extend-1': 1 in all" in shown.stderr
+    assert ", 2 errors" in shown.stderr
+    if policy != "skip":
+        letters = [json.loads(line) for line in Path(policy).read_text().splitlines()]
+        kept = sorted((letter["component"], letter.get("raw")) for letter in letters)
+        assert kept == [("extend-1", None), ("p", "no JSON")]
+
+
+def test_without_a_policy_what_cannot_be_read_ends_the_query_and_names_the_option() -> None:
+    write("p.jsonl", {"n": 1}, "no JSON")
+    assert told("SELECT n FROM p", "--source", "p=p.jsonl").endswith("--on-error skip)")
+
+
+@pytest.mark.parametrize(("policy", "hint"), [("skp", " (did you mean 'skip'?)"), ("a.csv", "")])
+def test_a_policy_that_is_none_is_refused(policy: str, hint: str) -> None:
+    write("p.jsonl", {"n": 1})
+    said = told("SELECT n FROM p", "--source", "p=p.jsonl", "--on-error", policy)
+    expected = f"expected one of ('fail', 'skip') or FILE.jsonl, got {policy!r}{hint}"
+    assert said == f"error: --on-error: {expected}"
+
+
 _KNOWN = "expected one of ['at', 'region', 'likes'], got a name nobody declared"
 _NO_TIME = 'say --time FIELD, in a program time="FIELD" where the stream begins'
 

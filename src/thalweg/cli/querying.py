@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from thalweg.cli.query_fields import FORMAT, Types, check_types, file_fields, types_in
 from thalweg.cli.query_sources import stream_source
 from thalweg.cli.query_times import Timing, source_times
+from thalweg.config import OnError, dead_letter, on_error
 from thalweg.connectors import stdout
 from thalweg.connectors.files import Files
 from thalweg.connectors.table_files import TableFile
-from thalweg.errors import UsageError, explain
+from thalweg.errors import UsageError, explain, meant
 from thalweg.flow import Flow
 from thalweg.schemas import Fields
 from thalweg.schemas import fields as fields_of
@@ -78,6 +79,13 @@ class QueryOptions:
     tail: Annotated[
         str, typer.Option(metavar="TIME", help="Look for new lines and files, as '1 s'.")
     ] = ""
+    on_error: Annotated[
+        str,
+        typer.Option(
+            metavar="fail|skip|FILE.jsonl",
+            help="Whether what cannot be read or computed ends the query, is left out, or kept.",
+        ),
+    ] = "fail"
     format: Annotated[ResultFormat, typer.Option(help="How results are printed.")] = (
         ResultFormat.TEXT
     )
@@ -100,7 +108,18 @@ def query_topology(query: str, how: QueryOptions) -> Topology:
         for name, (source, known) in streams.items()
     }
     compiled(query, sources | tables).sink("print", stdout(how.format.value), order="total")
-    return flow.build()
+    return _tolerant(flow.build(), how.on_error)
+
+
+def _tolerant(topology: Topology, policy: str) -> Topology:
+    """Give all components a policy for what cannot be processed."""
+    words, end = get_args(get_args(OnError)[0]), ".jsonl"
+    if policy not in words and not policy.endswith(end):
+        expected, hint = f"one of {words} or FILE{end}", meant(policy, words)
+        raise UsageError(explain("--on-error", "", expected, repr(policy), hint))
+    chosen = on_error(policy if policy in words else dead_letter(policy))
+    components = (replace(c, options=replace(c.options, on_error=chosen)) for c in topology)
+    return replace(topology, components=tuple(components))
 
 
 def _stream(name: str, what: str, types: Types, how: QueryOptions) -> tuple[Any, Fields]:

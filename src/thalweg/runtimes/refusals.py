@@ -101,7 +101,8 @@ class Refusals:
         """Raise, or note and go on, after a source met input that it cannot read."""
         if self._policy == "fail":
             text = explain(f"record {shorten(raw)}", f"source {self._component.name!r}")
-            hint = "in a program on_error='skip' or dead_letter(path) would go on"
+            program = "in a program on_error='skip' or dead_letter(path)"
+            hint = f"{program} would go on, with thalweg sql --on-error skip"
             raise RecordError(f"{text}: {reason} ({hint})")  # noqa: EM102 (built above)
         self._counter.errors += 1
         self._keep({"raw": raw, "reason": reason})
