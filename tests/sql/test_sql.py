@@ -15,7 +15,7 @@ import thalweg as tw
 from sparksession import spark_session
 from thalweg.cli.app import app
 from thalweg.cli.query_sources import stream_source
-from thalweg.cli.querying import QueryOptions, query_topology
+from thalweg.cli.querying import QueryOptions, query_topology, waits_for
 from thalweg.connectors.http_door import Door
 from thalweg.sql.clauses import taken
 
@@ -191,6 +191,55 @@ def test_addresses_are_topics_and_webhooks() -> None:
     more = stream_source("kafka://a/posts?extra=key,timestamp", fields)
     assert more.outputs.names == ("tag", "key", "timestamp")
     assert stream_source("http://127.0.0.1:8080/in", fields).door == Door("127.0.0.1", 8080, "/in")
+
+
+_WINDOW = " WINDOW TUMBLING 1 MINUTE"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "source", "tail", "waits"),
+    [
+        (" GROUP BY tag", "posts.csv", "1 s", True),
+        (" GROUP BY tag", "kafka://a/posts", "", True),
+        (" GROUP BY tag", "socket://localhost:9", "", True),
+        (" GROUP BY tag", "kafka://a/posts?until=now", "", False),
+        (" GROUP BY tag", "posts.csv", "", False),
+        (_WINDOW + " GROUP BY tag", "posts.csv", "1 s", False),
+        (" WINDOW ROWS 2 GROUP BY tag", "posts.csv", "1 s", False),
+    ],
+)
+def test_who_asks_for_groups_of_all_that_never_ends_is_told_so(
+    clauses: str, source: str, tail: str, waits: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "posts.csv").write_text("at,tag\n1,a\n")
+    of = source if "://" in source else str(tmp_path / source)
+    how = QueryOptions([f"posts={of}"], types="tag:str,at:int", time=["at"], tail=tail)
+    made = query_topology(f"SELECT tag, count(*) AS n FROM posts{clauses}", how)  # noqa: S608 (a test)
+    assert bool(waits_for(made)) == waits
+
+
+def test_queries_without_groups_wait_for_nothing() -> None:
+    how = QueryOptions(["posts=socket://localhost:9"], types="tag:str")
+    assert not waits_for(query_topology("SELECT tag FROM posts", how))
+
+
+@pytest.mark.parametrize("options", [[], ["-q"], ["--log-format", "json"]])
+def test_what_a_query_waits_for_is_told_before_it_runs(options: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def end() -> None:
+            connection, _ = server.accept()
+            connection.close()
+
+        sent = pool.submit(end)
+        address = f"socket://127.0.0.1:{server.getsockname()[1]}"
+        query = "SELECT tag, count(*) AS n FROM posts GROUP BY tag"
+        arguments = ["sql", query, "--source", f"posts={address}", "--types", "tag:str", *options]
+        shown = CliRunner().invoke(app, arguments)
+        sent.result()
+    first = shown.stderr.partition("\n")[0]
+    assert ("is answered when its input ends" in first) == (options != ["-q"])
+    assert first.startswith("{") == ("json" in options)
 
 
 def test_times_of_messages_are_times_of_a_query() -> None:

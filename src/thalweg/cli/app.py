@@ -30,9 +30,10 @@ from thalweg.cli.failures import reported
 from thalweg.cli.histories import HistoryOptions, show_history
 from thalweg.cli.loading import load
 from thalweg.cli.overview import OneScreen
-from thalweg.cli.querying import QueryOptions, query_topology
+from thalweg.cli.querying import QueryOptions, query_topology, waits_for
 from thalweg.cli.recording import write_report
 from thalweg.cli.running import run_topology
+from thalweg.cli.saying import say
 from thalweg.cli.scaling import (
     RunScaleOptions,
     ScaleOptions,
@@ -127,6 +128,8 @@ def sql(
     with reported(shown.debug, shown.logs):
         topology, quiet = query_topology(query, how), shown.quiet or shown.logs
         runtime = SparkOptions().runtime(on)
+        if not shown.quiet and (waits := waits_for(topology)):
+            say(waits, shown.logs)
         run_topology(topology, runtime, {}, quiet, shown.verbose, shown.watchers)
 
 

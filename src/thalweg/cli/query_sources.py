@@ -14,6 +14,7 @@ from thalweg.cli.query_fields import FORMAT
 from thalweg.clock import seconds
 from thalweg.connectors import http_source, kafka, socket_lines
 from thalweg.connectors.files import Files
+from thalweg.connectors.kafka import KafkaSource
 from thalweg.connectors.patterns import patterns_of
 from thalweg.errors import UsageError, explain
 
@@ -37,6 +38,17 @@ def stream_source(text: str, fields: Mapping[str, Any], tail: str = "") -> Any:
         hint = "messages do not say their fields before they come"
         raise UsageError(explain(f"source {text}", "", "--types FIELD:TYPE,...", "none", hint))
     return _ADDRESSES[kind](_read(text), fields)
+
+
+def is_endless(source: Any) -> bool:
+    """Say whether a source may go on for ever.
+
+    >>> [is_endless(stream_source("posts.csv", {}, tail)) for tail in ("", "1 s")]
+    [False, True]
+    """
+    if isinstance(source, Files):
+        return source.tail is not None
+    return not (isinstance(source, KafkaSource) and source.wanted.bounded)
 
 
 def _read(text: str) -> SplitResult:

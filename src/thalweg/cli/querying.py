@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from thalweg.cli.query_fields import FORMAT, Types, check_types, file_fields, types_in
-from thalweg.cli.query_sources import stream_source
+from thalweg.cli.query_sources import is_endless, stream_source
 from thalweg.cli.query_times import Timing, source_times
 from thalweg.config import OnError, dead_letter, on_error
 from thalweg.connectors import stdout
@@ -18,10 +18,12 @@ from thalweg.connectors.files import Files
 from thalweg.connectors.table_files import TableFile
 from thalweg.errors import UsageError, explain, meant
 from thalweg.flow import Flow
+from thalweg.operators.windowing import TimeWindows
 from thalweg.schemas import Fields
 from thalweg.schemas import fields as fields_of
 from thalweg.sql.compiling import compiled
 from thalweg.topology import Topology
+from thalweg.windows.specs import whole
 
 #: Seconds between looks at the file of a table.
 _RELOAD = 1.0
@@ -88,6 +90,17 @@ class QueryOptions:
     ] = "fail"
     format: Annotated[ResultFormat, typer.Option(help="How results are printed.")] = (
         ResultFormat.TEXT
+    )
+
+
+def waits_for(topology: Topology) -> str:
+    """Say what the answer to a query waits for where that may never come; else nothing."""
+    grouped = any(isinstance(c.body, TimeWindows) and c.body.what.spec == whole() for c in topology)
+    if not (grouped and any(is_endless(c.body) for c in topology.spouts)):
+        return ""
+    return (
+        "a query without a window is answered when its input ends, or with Ctrl-C; "
+        "say WINDOW TUMBLING 1 MINUTE to have answers meanwhile"
     )
 
 
