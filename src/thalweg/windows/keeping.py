@@ -308,15 +308,19 @@ class Landmarks:
     def add(self, kept: Kept | None, pieces: Sequence[Piece], now: int) -> Added:
         """Add to stretches; windows that were told before are told again, if that is allowed.
 
-        What comes later than that counts from the first window on that may still be told.
+        What comes later than that counts from the first window on that may still be told; when
+        all time has passed there is none.
         """
+        if now == ALWAYS:
+            return Added(kept, [], list(range(len(pieces))))
         told, found = _opened(kept, now)
+        told = found[-1][1] if told == ALWAYS else told  # so ends of runs were written once
         late: list[int] = []
         first = told + 1
         open_end = self._end_after(told - self.allowed)
         for number, piece in enumerate(pieces):
             end = max(piece.end, open_end)
-            if piece.start == NEVER or end > LAST:  # behind all dates when all time has passed
+            if piece.start == NEVER or end > LAST:
                 late.append(number)
                 continue
             _put(found, Piece(end - self.spec.every, end, piece.partials), self.aggregates)
@@ -327,18 +331,20 @@ class Landmarks:
     def due(self, kept: Kept, now: int) -> tuple[Kept | None, list[Told]]:
         """Tell all since the landmark, wherever something has come.
 
-        What will not be told again becomes one piece, which begins with the landmark.
+        What will not be told again becomes one piece, which begins with the landmark. The end of
+        a run is no later than the last window: the next run goes on from there.
         """
         told, pieces = kept
-        windows = list(self._windows(pieces, told, now))
-        over = bisect_right(pieces, now - self.allowed, key=_END)
+        until = pieces[-1][1] if now == ALWAYS else now
+        windows = list(self._windows(pieces, told, until))
+        over = bisect_right(pieces, until - self.allowed, key=_END)
         if not windows and over <= 1:
             return kept, []
         left = pieces[over:]
         if over:
             whole = combined(self.aggregates, [partials for _, _, partials in pieces[:over]])
             left = [[self.spec.since, pieces[over - 1][1], whole], *left]
-        return [max(told, now), left], windows
+        return [max(told, until), left], windows
 
     def next(self, kept: Kept) -> int:
         """Give the next end of a piece, or the time at which the first two become one."""
