@@ -89,6 +89,28 @@ def test_landmark_windows_go_on_with_all_that_they_know(on: str, tmp_path: Path)
     ]
 
 
+@everywhere
+@pytest.mark.parametrize("within", [None, "1 min"])
+def test_a_join_goes_on_with_the_last_tuple_of_the_right(
+    on: str, within: Any, tmp_path: Path
+) -> None:
+    prices: list[Any] = [(1, "tea", 3), (2, "tea", 4)]
+    orders: list[Any] = []
+    told = []
+    for order in ((5, "tea"), (50, "tea"), (70, "tea")):
+        orders.append(order)
+        found: list[Any] = []
+        flow = tw.Flow("growing")
+        fields = {"at": int, "item": str}
+        right = source(flow, "prices", prices, fields | {"price": int})
+        left = source(flow, "orders", orders, fields)
+        joined = left.join_asof(right, "item", within=within, how="left", prefix="r_")
+        joined.sink("out", tw.call(lambda t, f=found: f.append((t.at, t.r_price))))
+        flow.run(on=runtime(on, tmp_path))
+        told += found
+    assert told == [(5, 4), (50, 4), (70, 4 if within is None else None)]
+
+
 def landmarks(kept: Any, *times: int, allowed: int, now: int) -> Added:
     rules = keeping(LandmarkWindow(10, 0), (agg.count(),), allowed)
     return rules.add(kept, [Piece(t // 10 * 10, t // 10 * 10 + 10, [1]) for t in times], now)

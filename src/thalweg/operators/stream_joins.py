@@ -212,9 +212,9 @@ class AsOfJoin(StreamJoin):
             else:
                 found += self._lonely([waits])
         first = max(0, bisect_right(right, now, key=_TIME) - 1)
-        if self.what.within is not None:
+        if self.what.within is not None and now != ALWAYS:  # the next run goes on with the last one
             first = max(first, bisect_left(right, now - self.what.within, key=_TIME))
-        return [left[due:], [] if now == ALWAYS else right[first:]], found
+        return [left[due:], right[first:]], found
 
 
 def may_equal(key: Key) -> bool:
