@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -330,6 +332,34 @@ def test_every_tuple_is_in_one_session_or_late(gap: int, stream: Any) -> None:
     told, good, late = played(SessionWindow(gap), stream)
     assert sum(results(AGGREGATES, w.partials)[0] for w in told) == len(good)
     assert sum(len(block) for block, _ in stream) == len(good) + len(late)
+
+
+def steps(call: Callable[[], Any]) -> int:
+    """Count the steps of Python that a call takes."""
+    taken, before = 0, sys.gettrace()
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal taken
+        frame.f_trace_opcodes = True
+        taken += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return taken
+
+
+@pytest.mark.parametrize("allowed", [0, 10**6])
+def test_sessions_of_a_block_cost_no_more_however_many_they_are(allowed: int) -> None:
+    rules = keeping(SessionWindow(1), (agg.count(),), allowed)
+    few, many = (
+        steps(lambda n=n: rules.add(None, [Piece(at, at + 1, [1]) for at in range(0, 2 * n, 2)], n))
+        for n in (100, 1000)
+    )
+    assert many < 11 * few
 
 
 @given(st.integers(1, 10), st.integers(0, 20), streams, st.integers(0, 30) | st.just(1000))

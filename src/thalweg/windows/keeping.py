@@ -230,7 +230,7 @@ class Sessions:
         told, sessions = _opened(kept, now)
         rows = kept[2] if kept is not None else 0
         late: list[int] = []
-        changed: list[Any] = []
+        changed: dict[int, Any] = {}
         for number, piece in enumerate(pieces):
             near = slice(
                 bisect_right(sessions, piece.start, key=_END),
@@ -242,8 +242,10 @@ class Sessions:
                 continue
             whole = self._joined(joined, piece, rows)
             sessions[near] = [whole]
-            changed = [*(one for one in changed if one not in joined), whole]
-        again = [self._told(session) for session in changed if session[1] <= told]
+            for session in joined:
+                changed.pop(session[0], None)
+            changed[whole[0]] = whole
+        again = [self._told(session) for session in changed.values() if session[1] <= told]
         kept_now = [told, sessions, rows + _rows(self.parts, pieces)]
         return Added(kept_now if sessions else None, again if self.allowed else [], late)
 
