@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from statistics import mean, stdev, variance
+from statistics import mean, variance
 from typing import Any
 
 from conformance.harness import AnyOrder, Case, Exactly, InKeyOrder, to_sink
@@ -193,9 +194,8 @@ def statistics_by_hand() -> list[tuple[Any, ...]]:
     made = []
     for (user, start), prices in in_windows(300, 300).items():
         top = sorted(set(prices), key=lambda price: (-prices.count(price), price))[:2]
-        many = len(prices) > 1
-        spread = (variance(prices), stdev(prices)) if many else (None, None)
-        figures = tuple(None if n is None else round(n, 6) for n in (mean(prices), *spread))
+        spread = variance(prices) if len(prices) > 1 else None
+        figures = (mean(prices), spread, None if spread is None else math.sqrt(spread))
         median = float(sorted(prices)[len(prices) // 2])
         last = (min(prices), top, len(set(prices)), [median], "".join(map(str, prices)))
         made.append((user, at(start), *figures, *last))
@@ -214,18 +214,6 @@ STATISTICS = {
 }
 
 
-def rounded(stream: Stream) -> Stream:
-    """Leave out what the order of additions decides."""
-
-    def cut(*row: Any) -> tuple[Any, ...]:
-        user, start, _, *values = row
-        figures = (None if value is None else round(value, 6) for value in values[:3])
-        return user, start, *figures, *values[3:]
-
-    names = ["user", "start", *STATISTICS]
-    return stream.map(cut, fields=names)
-
-
 def values_of_sessions() -> list[tuple[Any, ...]]:
     """Give the prices of each session in the order in which they came."""
     return [
@@ -234,12 +222,35 @@ def values_of_sessions() -> list[tuple[Any, ...]]:
     ]
 
 
+def means_of_panes() -> list[tuple[Any, ...]]:
+    return [
+        (user, at(start), mean(prices), variance(prices) if len(prices) > 1 else None)
+        for (user, start), prices in in_windows(60, 10).items()
+    ]
+
+
 CASES = [
+    Case(
+        "means of whole numbers are exact, however panes and blocks are",
+        built(
+            lambda s: (
+                s.key_by("user")
+                .window(sliding("1 min", every="10 s"))
+                .aggregate(mean=agg.mean("price"), variance=agg.variance("price"), degree=2)
+                .select("user", "start", "mean", "variance")
+            )
+        ),
+        {},
+        (AnyOrder("out", means_of_panes()),),
+    ),
     Case(
         "what is made of the tuples of a window",
         built(
-            lambda s: rounded(
-                s.key_by("user").window(tumbling("5 min")).aggregate(**STATISTICS, degree=2)
+            lambda s: (
+                s.key_by("user")
+                .window(tumbling("5 min"))
+                .aggregate(**STATISTICS, degree=2)
+                .select("user", "start", *STATISTICS)
             )
         ),
         {},

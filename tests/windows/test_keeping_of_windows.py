@@ -7,6 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -498,6 +499,65 @@ def test_means_of_infinity_and_great_numbers_do_not_depend_on_the_parts(
         made = combined([agg.mean("x")], [[part] for part in parts])
         assert results([agg.mean("x")], made)[0] == pytest.approx(mean, nan_ok=True)
         assert results([agg.variance("x")], made)[0] == pytest.approx(variance, nan_ok=True)
+
+
+MOMENTS = {"mean": agg.mean("x"), "variance": agg.variance("x"), "deviation": agg.deviation("x")}
+
+
+def by_fractions(name: str, values: list[int]) -> float | None:
+    """Give a mean or variance of whole numbers without losing anything before the end."""
+    if len(values) < 2 and name != "mean":
+        return None
+    mean = Fraction(sum(values), len(values))
+    if name == "mean":
+        return float(mean)
+    variance = float(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return math.sqrt(variance) if name == "deviation" else variance
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+@given(
+    st.lists(st.integers(-9, 9) | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=40),
+    st.frozensets(st.integers(1, 39)),
+    st.booleans(),
+)
+def test_moments_of_whole_numbers_are_exact_in_any_parts(
+    name: str, values: list[int], cuts: frozenset[int], nulls: bool
+) -> None:
+    aggregate = MOMENTS[name]
+    starts = np.array([0, *sorted(cut for cut in cuts if cut < len(values))])
+    column = pa.array([*values, None] if nulls else values, pa.int64())
+    parts = written(aggregate.partials(column, starts, len(column)))
+    expected = by_fractions(name, values)
+    assert aggregate.result(aggregate.combine(parts)) == expected
+    assert aggregate.result(aggregate.whole(parts)) == expected
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+@given(
+    st.lists(st.integers(-1000, 1000), min_size=1, max_size=9),
+    st.lists(st.integers(-1000, 1000), min_size=1, max_size=9),
+    st.booleans(),
+)
+def test_moments_that_were_written_as_floating_numbers_go_on(
+    name: str, old: list[int], new: list[int], first: bool
+) -> None:
+    aggregate = MOMENTS[name]
+    before = [len(old), np.mean(old).item(), np.var(old).item() * len(old)]
+    (now,) = aggregate.partials(pa.array(new), np.array([0]), len(new))
+    parts = [before, now] if first else [now, before]
+    expected = by_fractions(name, old + new)
+    for made in (aggregate.combine(parts), aggregate.whole(parts)):
+        assert aggregate.result(made) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.uint32(), pa.uint64()])
+def test_moments_have_room_for_numbers_of_any_width(type_: pa.DataType) -> None:
+    most = 2 ** (type_.bit_width - 1) - 1
+    column = pa.array([most, 0, most], type_)
+    for name, aggregate in MOMENTS.items():
+        (partial,) = aggregate.partials(column, np.array([0]), 3)
+        assert aggregate.result(partial) == by_fractions(name, [most, 0, most])
 
 
 @pytest.mark.parametrize("type_", [pa.int8(), pa.int32(), pa.uint16()])

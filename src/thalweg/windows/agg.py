@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from thalweg.windows.aggregates import Collect, Count, Extreme, Fold, Moments, Sum, Top
+from thalweg.windows.aggregates import Collect, Count, Extreme, Fold, Sum, Top
+from thalweg.windows.moments import Moments
 from thalweg.windows.sketched import Distinct, Quantiles
 
 

@@ -23,7 +23,7 @@ from thalweg.blocks import Rows
 from thalweg.errors import SchemaError, TopologyError, explain
 from thalweg.foreign import listed
 from thalweg.keys import NAN
-from thalweg.windows.exact import exact, plus, quotient, rounded
+from thalweg.windows.exact import exact, plus, rounded
 
 Partial = Any
 
@@ -130,7 +130,7 @@ class Count(Aggregate):
 
 
 @dataclass(frozen=True)
-class _OfNumbers(Aggregate):
+class OfNumbers(Aggregate):
     """Quick where all values are numbers that NumPy can add."""
 
     running: ClassVar[bool] = True
@@ -148,20 +148,17 @@ class _OfNumbers(Aggregate):
 
 
 @dataclass(frozen=True)
-class Sum(_OfNumbers):
+class Sum(OfNumbers):
     """The sum of a field."""
 
     of_numbers: ClassVar[bool] = True
 
     def quick(self, values: Any, starts: Rows) -> list[Partial]:
-        """Add; whole numbers that might not fit one by one."""
-        whole = values.dtype.kind in "iu" and len(values)
-        if whole and max(abs(int(values.max())), abs(int(values.min()))) * len(values) >= 2**63:
-            return list(np.add.reduceat(values.astype(object), starts).tolist())
-        if values.dtype.kind == "f":
-            values = values.astype(np.float64, copy=False)
+        """Add."""
+        if values.dtype.kind != "f":
+            return whole_sums(values, starts)
         with np.errstate(over="ignore", invalid="ignore"):  # infinity is a number here
-            return list(np.add.reduceat(values, starts).tolist())
+            return list(np.add.reduceat(values.astype(np.float64, copy=False), starts).tolist())
 
     def of(self, values: list[Any]) -> Partial:
         """Add."""
@@ -212,7 +209,7 @@ class Sum(_OfNumbers):
 
 
 @dataclass(frozen=True)
-class Extreme(_OfNumbers):
+class Extreme(OfNumbers):
     """The smallest or greatest value of a field; NaN only where there is nothing else."""
 
     by_order: ClassVar[bool] = True
@@ -236,87 +233,6 @@ class Extreme(_OfNumbers):
     def combine(self, partials: list[Any]) -> Any:
         """Compare."""
         return self.of(partials)
-
-
-@dataclass(frozen=True)
-class Moments(_OfNumbers):
-    """Mean, variance or standard deviation of a field (Chan et al.'s way of adding them up)."""
-
-    of_numbers: ClassVar[bool] = True
-
-    #: "mean", "variance" or "deviation".
-    what: str = "mean"
-
-    def quick(self, values: Any, starts: Rows) -> list[Partial]:
-        """Give number, mean, and sum of squared deviations."""
-        numbers = values.astype(np.float64)
-        counts = np.diff(starts, append=len(numbers))
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity is a number here
-            means = np.add.reduceat(numbers, starts) / counts
-            if not np.isfinite(means).all():  # sums may have no room where means have
-                shares = np.add.reduceat(numbers / np.repeat(counts, counts), starts)
-                means = np.where(np.isfinite(means), means, shares)
-            squares = np.add.reduceat((numbers - np.repeat(means, counts)) ** 2, starts)
-        return [
-            list(t) for t in zip(counts.tolist(), means.tolist(), squares.tolist(), strict=True)
-        ]
-
-    def of(self, values: list[Any]) -> Partial:
-        """Do the same for some values."""
-        return self.quick(np.array(values, dtype=np.float64), np.array([0]))[0]
-
-    def add(self, one: Any, other: Any) -> Any:
-        """Put two of them together."""
-        (n, mean, squares), (m, second, more) = one, other
-        apart, count = second - mean, n + m
-        whole = squares + more + apart * apart * n * m / count
-        if math.isfinite(apart * m):
-            return [count, mean + apart * m / count, whole]
-        return [count, mean * (n / count) + second * (m / count), whole]
-
-    def opened(self, partial: Any) -> Any:
-        """Give number, sum, and sum of squares."""
-        n, mean, squares = partial
-        known = exact(mean)
-        if not isinstance(known, tuple):
-            return n, mean, math.nan
-        number, times = known
-        return n, (n * number, times), plus(exact(squares), (n * number * number, 2 * times))
-
-    def joined(self, one: Any, other: Any) -> Any:
-        """Add."""
-        (n, sum_, squares), (m, second, more) = one, other
-        return n + m, plus(sum_, second), plus(squares, more)
-
-    def closed(self, opened: Any) -> Any:
-        """Give number, mean, and sum of squared deviations."""
-        n, sum_, squares = opened
-        if not isinstance(sum_, tuple):
-            return [n, sum_, math.nan]
-        (number, times) = sum_
-        mean = quotient(number, n << times)
-        if not isinstance(squares, tuple):
-            return [n, mean, squares]
-        second, more = squares
-        left = second * n - (number * number << (more - 2 * times))
-        return [n, mean, quotient(left, n << more)]
-
-    def whole(self, partials: list[Any]) -> Any:
-        """Open all of them."""
-        return self.closed(reduce(self.joined, map(self.opened, partials)))
-
-    def result(self, partial: Any) -> float | None:
-        """Give the mean, or the variance of a sample; None of fewer values than it needs."""
-        if partial is None or (self.what != "mean" and partial[0] < 2):
-            return None
-        if self.what == "mean":
-            return float(partial[1])
-        variance = partial[2] / (partial[0] - 1)
-        return math.sqrt(variance) if self.what == "deviation" else float(variance)
-
-    def type(self, field: pa.DataType | None) -> pa.DataType | None:
-        """Give floating numbers."""
-        return pa.float64()
 
 
 @dataclass(frozen=True)
@@ -490,6 +406,18 @@ def check_field(aggregate: Aggregate, type_: pa.DataType | None, into: str) -> N
         expected = f"a field of values that have an order for {into!r}"
         got = "values of any kind" if is_anything(type_) else str(type_)
         raise SchemaError(explain(f"field {aggregate.field!r}", "", expected, got))
+
+
+def whole_sums(values: Any, starts: Rows) -> list[int]:
+    """Add the whole numbers of each group; those that might not fit one by one."""
+    if greatest(values) * len(values) >= 2**63:
+        values = values.astype(object)
+    return list(np.add.reduceat(values, starts).tolist())
+
+
+def greatest(values: Any) -> int:
+    """Give the greatest of whole numbers, whatever their signs."""
+    return max(abs(int(values.max())), abs(int(values.min()))) if len(values) else 0
 
 
 def _is_nan(value: Any) -> bool:
