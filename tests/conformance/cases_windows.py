@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from statistics import mean, variance
 from typing import Any
 
 from conformance.harness import AnyOrder, Case, Exactly, InKeyOrder, to_sink
+from thalweg.anyvalues import anything
 from thalweg.config import OrderName
 from thalweg.connectors.memory import items
 from thalweg.eventtime import event_time
@@ -222,6 +223,20 @@ def values_of_sessions() -> list[tuple[Any, ...]]:
     ]
 
 
+def with_digit(counts: dict[str, int], price: int) -> dict[str, int]:
+    """Count prices by their last digit: windows have other keys than those before them."""
+    digit = str(price % 10)
+    return counts | {digit: counts.get(digit, 0) + 1}
+
+
+def folded() -> list[tuple[Any, ...]]:
+    made = []
+    for (user, start), prices in in_windows(60, 60).items():
+        digits = Counter(str(price % 10) for price in prices)
+        made.append((user, at(start), sorted(digits.items()), sum(prices) / 2))
+    return [(user, start, str(digits), half) for user, start, digits, half in made]
+
+
 def means_of_panes() -> list[tuple[Any, ...]]:
     return [
         (user, at(start), mean(prices), variance(prices) if len(prices) > 1 else None)
@@ -230,6 +245,28 @@ def means_of_panes() -> list[tuple[Any, ...]]:
 
 
 CASES = [
+    Case(
+        "what a function makes of windows may be of a declared type",
+        built(
+            lambda s: (
+                s.key_by("user")
+                .window(tumbling("1 min"))
+                .aggregate(
+                    digits=agg.fold("price", dict, with_digit, anything),
+                    half=agg.fold("price", int, lambda total, price: total + price / 2, float),
+                    degree=2,
+                )
+                .map(
+                    lambda user, start, end, digits, half: (
+                        (user, start, str(sorted(digits.items())), half)
+                    ),
+                    fields=["user", "start", "digits", "half"],
+                )
+            )
+        ),
+        {},
+        (AnyOrder("out", folded()),),
+    ),
     Case(
         "means of whole numbers are exact, however panes and blocks are",
         built(

@@ -298,6 +298,7 @@ def odd(stream: Stream) -> Any:
         (lambda s: tw.agg.quantiles("at", "0.5"), r"a list of shares"),
         (lambda s: tw.agg.fold("at", 0, max), "start of fold .* such as lambda: 0, got 0"),
         (lambda s: tw.agg.fold("at", int, "+"), "step of fold .* expected a function"),
+        (lambda s: tw.agg.fold("at", dict, max, dict), "type <class 'dict'>: expected str, int"),
         (lambda s: tw.landmark(10, since=math.inf), "since of a landmark"),
         (lambda s: tw.landmark(10, since=1e12), "a time of the years 1 to 9999, got"),
         (lambda s: tw.tumbling(1e13), "duration: expected at most 9999 years, got 1000"),
@@ -326,6 +327,25 @@ def test_values_of_any_kind_are_collected(block_rows: int) -> None:
     made.sink("out", tw.call(lambda t: found.append(t.x)))
     flow.run(on=tw.Inline(block_rows=block_rows))
     assert found == [[1, "x", b"y", [1.5]]]
+
+
+@pytest.mark.parametrize("block_rows", [1, 10])
+def test_a_dictionary_that_a_function_makes_of_a_window_needs_a_type(block_rows: int) -> None:
+    def ends(type_: Any) -> list[Any]:
+        flow, found = tw.Flow("folded"), list[Any]()
+        stream = flow.source("s", tw.items([(1, "a"), (20, "b")]), fields=FIELDS, time="at")
+        fold = tw.agg.fold("user", dict, lambda last, user: last | {user: 1}, type_)
+        stream.window(tw.tumbling(10)).aggregate(last=fold).sink(
+            "out", tw.call(lambda t: found.append(t.last))
+        )
+        flow.run(on=tw.Inline(block_rows=block_rows))
+        return found
+
+    both = pa.struct({"a": pa.int64(), "b": pa.int64()})
+    assert ends(tw.anything) == [{"a": 1}, {"b": 1}]
+    assert ends(both) == [{"a": 1, "b": None}, {"a": None, "b": 1}]
+    with pytest.raises(tw.SchemaError, match=r"of field 'user': .*say fold\(.*type=tw"):
+        ends(None)
 
 
 def test_windows_may_begin_before_1970() -> None:

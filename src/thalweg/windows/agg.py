@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from thalweg.schemas import arrow_type
 from thalweg.windows.aggregates import Collect, Count, Extreme, Fold, Sum, Top
 from thalweg.windows.moments import Moments
 from thalweg.windows.sketched import Distinct, Quantiles
@@ -65,6 +66,14 @@ def values(field: str) -> Collect:
     return Collect(field)
 
 
-def fold(field: str, start: Callable[[], Any], step: Callable[[Any, Any], Any]) -> Fold:
-    """Let a function make something of the values of a field, one after the other."""
-    return Fold(field, start, step)
+def fold(
+    field: str,
+    start: Callable[[], Any],
+    step: Callable[[Any, Any], Any],
+    type: Any = None,  # noqa: A002 (as in fields)
+) -> Fold:
+    """Let a function make something of the values of a field, one after the other.
+
+    Results are of a type as fields are declared with, or of the one that the first of them show.
+    """
+    return Fold(field, start, step, arrow_type(type))

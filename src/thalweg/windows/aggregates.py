@@ -7,7 +7,7 @@ moved; None stands for no value at all. Nulls are left out, as in SQL.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, pairwise
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from thalweg.anyvalues import is_anything
 from thalweg.blocks import Rows
-from thalweg.errors import SchemaError, TopologyError, explain
+from thalweg.errors import SchemaError, TopologyError, explain, shorten
 from thalweg.foreign import listed
 from thalweg.keys import NAN
 from thalweg.windows.exact import exact, plus, rounded
@@ -303,13 +303,16 @@ class Top(Aggregate):
 
 
 @dataclass(frozen=True)
-class Fold(Aggregate):
-    """What a function of the user's makes of values, one after the other."""
+class Fold(Collect):
+    """What a function of the user's makes of values, once the window ends.
 
-    ordered: ClassVar[bool] = True
+    They are kept until then: tuples may still come in between.
+    """
 
     start: Callable[[], Any] = lambda: None
     step: Callable[[Any, Any], Any] = lambda state, _value: state
+    #: The type of the result; None when results will show it.
+    declared: pa.DataType | None = None
 
     def __post_init__(self) -> None:
         for name, example in {"start": "lambda: 0", "step": "lambda total, v: total + v"}.items():
@@ -319,25 +322,19 @@ class Fold(Aggregate):
                 expected = f"a function, such as {example}"
                 raise TopologyError(explain(subject, "", expected, repr(given)))
 
-    def of(self, values: list[Any]) -> Partial:
-        """Keep them until the window ends: tuples may still come in between."""
-        return values
-
-    def add(self, one: Any, other: Any) -> Any:
-        """Put lists behind each other."""
-        return [*one, *other]
-
-    def combine(self, partials: list[Any]) -> Any:
-        """Put lists behind each other."""
-        return list(chain.from_iterable(partials))
-
     def result(self, partial: Any) -> Any:
-        """Go through all values."""
-        return reduce(self.step, partial or (), self.start())
+        """Go through all values; keys of a dictionary would be those of the first windows."""
+        made = reduce(self.step, partial or (), self.start())
+        if self.declared is None and isinstance(made, Mapping):
+            subject, got = f"fold of field {self.field!r}", f"{shorten(made)} (dict)"
+            expected = "a type that is said beforehand for dictionaries"
+            hint = "say fold(..., type=tw.anything), or a struct of Arrow's where keys are the same"
+            raise SchemaError(explain(subject, "", expected, got, hint))
+        return made
 
     def type(self, field: pa.DataType | None) -> pa.DataType | None:
-        """Learn it from the results."""
-        return None
+        """Give the declared one."""
+        return self.declared
 
 
 @dataclass(frozen=True)
