@@ -177,6 +177,10 @@ class Windowed(Generic[S]):
             raise no_time(name, self.stream.apart)
         if given.again and not self._allowed and self.late == "drop":
             raise told_again(name)
+        if given != self.stream.time and (given.delay or given.idle is not None):
+            expected, got = "a field, and what its numbers count", "delay or idle"
+            hint = "say these where the stream begins: source(..., time=event_time(...))"
+            raise TopologyError(explain(f"time of {name!r}", "", expected, got, hint))
         if given.field not in self.stream.fields:
             raise unknown(given.field, "field", f"time of {name!r}", self.stream.fields.names)
         type_ = self.stream.fields.type_of(given.field)

@@ -71,6 +71,11 @@ def test_a_tuple_within_the_delay_is_in_its_window() -> None:
     assert run(counted(clicks(5, 25, 3, 26, delay=30))) == [(at(0), 2), (at(20), 2)]
 
 
+def test_the_time_of_the_source_may_be_said_again_of_a_window() -> None:
+    time = tw.event_time("at", delay=30)
+    assert run(counted(clicks(5, 25, 3, 26, delay=30), time=time)) == [(at(0), 2), (at(20), 2)]
+
+
 def test_late_tuples_can_be_a_stream_of_their_own() -> None:
     stream = counted(clicks(5, 25, 3, 26), late="side")
     late: list[int] = []
@@ -299,6 +304,13 @@ def odd(stream: Stream) -> Any:
         (lambda s: tw.agg.fold("at", 0, max), "start of fold .* such as lambda: 0, got 0"),
         (lambda s: tw.agg.fold("at", int, "+"), "step of fold .* expected a function"),
         (lambda s: tw.agg.fold("at", dict, max, dict), "type <class 'dict'>: expected str, int"),
+        *(
+            (
+                lambda s, how=how: counted(s, time=tw.event_time("at", **how)),
+                "time of 'count': expected a field, .* got delay or idle .*where the stream begins",
+            )
+            for how in ({"delay": "1 min"}, {"idle": 5}, {"delay": 5, "idle": 5, "unit": "ms"})
+        ),
         (lambda s: tw.landmark(10, since=math.inf), "since of a landmark"),
         (lambda s: tw.landmark(10, since=1e12), "a time of the years 1 to 9999, got"),
         (lambda s: tw.tumbling(1e13), "duration: expected at most 9999 years, got 1000"),
