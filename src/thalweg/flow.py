@@ -216,6 +216,9 @@ class Stream:
         an expression of :func:`col` and :func:`row`, or a function of a tuple and a row.
         """
         name = self._name("join", options)
+        if isinstance(table, Stream | KeyedStream | Windowed):
+            hint = "streams are joined by key and time: .join_within(...) or .join_asof(...)"
+            raise TopologyError(explain(f"table of {name!r}", "", "a table", "a stream", hint))
         made = TableJoin(self.fields, table, on, how=how, fields=fields, prefix=prefix)
         return self._then(name, made, options)
 

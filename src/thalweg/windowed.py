@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, get_args
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, get_args
 
 import pyarrow as pa
 
@@ -60,6 +60,10 @@ _NUMBERS = Fields(("start", "end"), (pa.int64(), pa.int64()))
 _KINDS = (TimeWindow, SessionWindow, LandmarkWindow, CountWindow)
 
 
+class _NothingMade(UsageError, AttributeError):
+    """Something that windows do not have, since nothing has been made of them yet."""
+
+
 @dataclass(frozen=True)
 class Windowed(Generic[S]):
     """A stream cut into windows, waiting for what is to be made of them."""
@@ -93,6 +97,16 @@ class Windowed(Generic[S]):
         if self.relation != "rstream" and not simple:
             expected = "tumbling(...) or sliding(...), without allowed and late"
             raise TopologyError(explain(f"relation {self.relation!r}", "", expected))
+
+    if not TYPE_CHECKING:  # or else any name would do
+
+        def __getattr__(self: object, name: str) -> NoReturn:
+            """Say what is missing where windows are taken for a stream."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            hint = "say .aggregate(n=tw.agg.count()), which gives a stream"
+            text = explain("window", expected=".aggregate(...)", got=f".{name}", hint=hint)
+            raise _NothingMade(text)
 
     @property
     def _allowed(self) -> int:

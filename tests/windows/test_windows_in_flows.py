@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import math
 import threading
@@ -311,6 +312,28 @@ def odd(stream: Stream) -> Any:
             )
             for how in ({"delay": "1 min"}, {"idle": 5}, {"delay": 5, "idle": 5, "unit": "ms"})
         ),
+        *(
+            (
+                lambda s, call=call: call(s.key_by("user").window(tw.tumbling(1))),
+                rf"window: expected \.aggregate\(.*, got \.{name} .*\(n=tw\.agg\.count\(\)",
+            )
+            for name, call in {
+                "sink": lambda w: w.sink("out", tw.stdout()),
+                "count": lambda w: w.count("n"),
+                "reduce": lambda w: w.reduce("n", "at", max),
+            }.items()
+        ),
+        *(
+            (
+                lambda s, of=of: s.join(of(s), "user"),
+                "table of 'join-1': expected a table, got a stream .*join_within.*join_asof",
+            )
+            for of in (
+                lambda s: s,
+                lambda s: s.key_by("user"),
+                lambda s: s.window(tw.tumbling(1)),
+            )
+        ),
         (lambda s: tw.landmark(10, since=math.inf), "since of a landmark"),
         (lambda s: tw.landmark(10, since=1e12), "a time of the years 1 to 9999, got"),
         (lambda s: tw.tumbling(1e13), "duration: expected at most 9999 years, got 1000"),
@@ -327,6 +350,12 @@ def odd(stream: Stream) -> Any:
 def test_mistakes_are_explained(wrong: Any, tells: str) -> None:
     with pytest.raises((TopologyError, UsageError, tw.SchemaError), match=tells):
         wrong(clicks(1))
+
+
+def test_windows_have_nothing_but_what_can_be_made_of_them() -> None:
+    windows = clicks(1).window(tw.tumbling(1))
+    assert not hasattr(windows, "sink")
+    assert copy.copy(windows) == windows
 
 
 @pytest.mark.parametrize("block_rows", [1, 10])
