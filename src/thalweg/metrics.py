@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 
 from datasketches import kll_doubles_sketch
 
+from thalweg.clock import Clock
 from thalweg.stats import Stats
 
 # Rank error of about 1.3 % in a few kilobytes, however long the run.
 _SKETCH_K = 200
+#: Seconds that latencies of now are of; and the parts of it that are forgotten one by one.
+RECENT = 15.0
+_SPANS = 5
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Latency:
     p95: float
     p99: float
     count: int
+    #: The last seconds that it is of; None for the whole run.
+    over: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,8 @@ class Snapshot:
     #: Share of the tasks of the last micro-batch that ran on the hosts where their places are
     #: wanted; None before the first.
     stickiness: float | None = None
+    #: The latency of the last seconds; None where nothing has come to its end in them.
+    recent: Latency | None = None
 
     @property
     def dropped(self) -> int:
@@ -174,23 +182,60 @@ class Counter:
 class LatencySketch:
     """Percentiles of many values in bounded memory (KLL; Karnin, Lang, Liberty, 2016).
 
-    >>> sketch = LatencySketch()
-    >>> sketch.add([0.001] * 98 + [0.5] * 2)
-    >>> sketch.freeze().p50, sketch.freeze().p99
+    It knows those of all values, and of the last ``seconds``: these tell what is wrong now, which
+    is nothing beside all that went well before. The clock is asked once for each addition.
+
+    >>> from thalweg.clock import ManualClock
+    >>> clock = ManualClock()
+    >>> sketch = LatencySketch(clock)
+    >>> sketch.add([0.001] * 9999)
+    >>> clock.advance(RECENT); sketch.add([0.5])
+    >>> sketch.freeze().p99, sketch.recent().p99
     (0.001, 0.5)
     """
 
-    def __init__(self) -> None:
-        self._sketch = kll_doubles_sketch(_SKETCH_K)
+    def __init__(self, clock: Clock, seconds: float = RECENT) -> None:
+        self._clock, self._seconds = clock, seconds
+        self._all = kll_doubles_sketch(_SKETCH_K)
+        #: Sketches of short spans, by number, oldest first. It is replaced and never changed:
+        #: others read while one adds.
+        self._spans: tuple[tuple[int, kll_doubles_sketch], ...] = ()
+        self._begin_span()
 
     def add(self, seconds: Iterable[float]) -> None:
         """Take in latencies."""
+        if self._clock.now() >= self._until:
+            self._begin_span()
         for value in seconds:
-            self._sketch.update(value)
+            self._all.update(value)
+            self._newest.update(value)
 
     def freeze(self) -> Latency | None:
         """Give the percentiles so far; None before the first value."""
-        if self._sketch.is_empty():
-            return None
-        p50, p95, p99 = self._sketch.get_quantiles([0.50, 0.95, 0.99])
-        return Latency(p50, p95, p99, self._sketch.n)
+        return _percentiles(self._all)
+
+    def recent(self) -> Latency | None:
+        """Give the percentiles of the last seconds; None where nothing came in them."""
+        merged = kll_doubles_sketch(_SKETCH_K)
+        for _, sketch in self._known(self._span()):
+            merged.merge(sketch)
+        return _percentiles(merged, self._seconds)
+
+    def _begin_span(self) -> None:
+        span = self._span()
+        self._newest = kll_doubles_sketch(_SKETCH_K)
+        self._spans = (*self._known(span), (span, self._newest))
+        self._until = (span + 1) * self._seconds / _SPANS
+
+    def _span(self) -> int:
+        return int(self._clock.now() * _SPANS // self._seconds)
+
+    def _known(self, span: int) -> tuple[tuple[int, kll_doubles_sketch], ...]:
+        return tuple(each for each in self._spans if span - each[0] < _SPANS)
+
+
+def _percentiles(sketch: kll_doubles_sketch, over: float | None = None) -> Latency | None:
+    if sketch.is_empty():
+        return None
+    p50, p95, p99 = sketch.get_quantiles([0.50, 0.95, 0.99])
+    return Latency(p50, p95, p99, sketch.n, over)

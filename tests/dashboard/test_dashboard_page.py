@@ -156,7 +156,9 @@ def told_figures(run: Running) -> dict[str, str]:
     """Give what other programs are told of what the overview shows."""
     known = figures(run)
     found = {tile: f"{known[of,]:.0f}" for tile, of in TILES.items()}
-    found["latency"] = f"{known['latency_seconds', '0.5']:.9f}"
+    # Of the last seconds; nothing where nothing came to its end in them.
+    recent = known.get(("recent_latency_seconds", "0.5"))
+    found["latency"] = "" if recent is None else f"{recent:.9f}"
     for name in ("posts", "check", "by_region", "by_tag", "out"):
         cells = [f"{known[of, name]:.0f}" for of in COLUMNS.values()]
         found[name] = " ".join(cells)
@@ -168,7 +170,7 @@ def shown_figures(page: Any) -> dict[str, str]:
     tile = "[data-figure='{}']"
     found = {name: page.locator(tile.format(name)).inner_text() for name in TILES}
     latency = page.locator(tile.format("latency")).get_attribute("data-value")
-    found["latency"] = f"{float(latency):.9f}"
+    found["latency"] = f"{float(latency):.9f}" if latency else ""
     for row in page.locator("[aria-label='Components'] tbody tr").all():
         cells = row.locator("td").all_inner_texts()
         found[cells[0]] = " ".join(cells[at] for at in COLUMNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,6 +76,29 @@ def test_only_runs_that_do_not_count_keys_are_told_how_to(
         page.goto(address(made))
         until(page, "() => document.querySelector('[data-figure=tuples_in]').dataset.value > 0")
         assert ("--locality auto" in seen(page, "keys")) == (names == ())
+
+
+# --- latency of now -------------------------------------------------------------------------------
+
+TILE = "document.querySelector('[data-figure=latency]').parentElement.textContent"
+
+
+def test_the_latency_is_that_of_the_last_seconds_beside_that_of_the_run(browser: Any) -> None:
+    hub = Hub()
+    telling = Telling(hub, words(), "local")
+    for elapsed in range(4):
+        telling.listen(Progress(snapshot(float(elapsed))))
+    with Dashboard(hub) as made, page_of(browser) as page:
+        page.goto(address(made))
+        until(page, f"() => {TILE}.includes('Latency p50 of the last 15 s300 ms')")
+        assert page.evaluate(TILE).endswith("p95 305 ms, p99 309 ms; whole run p99 9.0 ms")
+        captions = "[...document.querySelectorAll('figcaption')].map((each) => each.textContent)"
+        assert "Latency of the last 15 s" in page.evaluate(captions)
+        # Nothing comes to its end now: what was before says nothing of it.
+        telling.listen(Progress(replace(snapshot(60.0), recent=None)))
+        until(page, f"() => {TILE}.endsWith('\u2013whole run p99 9.0 ms')")
+        telling.listen(RunFinished(snapshot(61.0), False))
+        until(page, f"() => {TILE}.endsWith('Latency p502.0 msp95 5.0 ms, p99 9.0 ms')")
 
 
 # --- counts and wishes of then --------------------------------------------------------------------

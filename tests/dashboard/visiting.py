@@ -172,7 +172,8 @@ def snapshot(elapsed: float, rows: int = 1000, names: tuple[str, ...] = ()) -> S
         for name in names or ("source", "count", "out")
     )
     latency = Latency(0.002, 0.005, 0.009, count) if elapsed else None
-    return Snapshot(elapsed, components, count, count, 1, latency, pending=14)
+    recent = Latency(0.3, 0.305, 0.309, 30, over=15.0) if elapsed else None
+    return Snapshot(elapsed, components, count, count, 1, latency, pending=14, recent=recent)
 
 
 def told(hub: Hub, topology: Topology | None = None, runtime: str = "local") -> Telling:

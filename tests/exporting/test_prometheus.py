@@ -33,6 +33,7 @@ def test_every_number_is_that_of_the_snapshot() -> None:
     assert found["thalweg_stickiness_ratio", ()] == 0.75
     assert found["thalweg_elapsed_seconds", ()] == 2.0
     assert found["thalweg_latency_seconds", ("0.99",)] == 0.003
+    assert found["thalweg_recent_latency_seconds", ("0.99", "15 s")] == 0.7
     for component in shot.components:
         name = (component.component,)
         assert found["thalweg_component_received_total", name] == component.received
@@ -47,9 +48,10 @@ def test_every_number_is_that_of_the_snapshot() -> None:
 
 def test_what_a_runtime_does_not_have_is_left_out() -> None:
     bare = metrics("counts", stats={}, task_stats=())
-    found = samples(snapshot(components=(bare,), latency=None))
+    found = samples(snapshot(components=(bare,), latency=None, recent=None))
     names = {name for name, _ in found}
     assert "thalweg_latency_seconds" not in names
+    assert "thalweg_recent_latency_seconds" not in names
     assert "thalweg_stickiness_ratio" not in names
     assert "thalweg_component_waiting_tuples" not in names
     assert "thalweg_component_capacity_ratio" not in names

@@ -44,6 +44,7 @@ def snapshot(elapsed: float = 1.0, **given: Any) -> Snapshot:
         "tuples_out": round(90 * elapsed),
         "errors": 1,
         "latency": Latency(0.001, 0.002, 0.003, 10),
+        "recent": Latency(0.5, 0.6, 0.7, 4, over=15.0),
     }
     return Snapshot(elapsed, **plain | given)
 

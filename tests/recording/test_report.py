@@ -35,7 +35,9 @@ from thalweg.migration.report import Report, Score
 from thalweg.recording import files, report
 from thalweg.recording.markup import STYLE
 from thalweg.recording.reading import Recording
+from thalweg.recording.records import snapshot_of
 from thalweg.recording.report import report_page
+from thalweg.recording.series import latencies
 
 
 class Seen(HTMLParser):
@@ -126,11 +128,27 @@ def test_a_reconfiguration_has_the_time_at_which_it_was_over(tmp_path: Path) -> 
 def test_it_draws_what_changes(tmp_path: Path) -> None:
     made = page(tmp_path, RUN)
     titles = re.findall(r"<title>(.+?)</title>", made)
-    for title in ("tuples per second", "latency since the start", "degree", "tuples that wait"):
+    for title in ("tuples per second", "latency of the last 15 s", "degree", "tuples that wait"):
         assert title in titles
     assert "tuples that stay at their place" in titles
     assert "back-pressured share of tasks" in titles
     assert "batches" not in titles  # there were none
+
+
+def test_its_lines_of_latency_are_of_then_and_its_figures_of_the_whole_run(tmp_path: Path) -> None:
+    text = seen(page(tmp_path, RUN)).text
+    assert re.search(r"latency p99\s*3 ms", text), text[:2000]  # of the whole run
+    looks = [msgspec.to_builtins({"at": 1.0, "snapshot": snapshot()})]
+    assert latencies(looks)["p99"] == [(1.0, 700.0)]
+    looks[0]["snapshot"]["recent"] = None  # nothing has come to its end
+    assert latencies(looks)["p99"] == []
+
+
+def test_older_recordings_have_lines_of_latency_since_the_start() -> None:
+    looks = [msgspec.to_builtins({"at": 1.0, "snapshot": snapshot()})]
+    del looks[0]["snapshot"]["recent"]
+    assert latencies(looks)["p99"] == [(1.0, 3.0)]
+    assert snapshot_of(looks[0]).recent is None
 
 
 @pytest.mark.parametrize(

@@ -329,3 +329,10 @@ def test_text_that_is_passed_on_is_not_converted_again():
     addresses = [batch.column("word").buffers()[2].address for batch in seen]
     assert addresses[0] == addresses[1]
     assert seen[1].to_pylist() == [{"word": w, "n": 1} for w in ("a", None, "b")]
+
+
+@pytest.mark.parametrize("runtime", ["inline", "local"])
+def test_latency_of_now_is_known_beside_that_of_the_run(runtime):
+    metrics = noting(Noting()).run(on=runtime).metrics
+    assert metrics.recent.over == 15.0
+    assert metrics.recent.count == metrics.latency.count > 0

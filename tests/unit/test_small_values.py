@@ -7,7 +7,7 @@ from thalweg.clock import ManualClock, SystemClock, seconds
 from thalweg.config import DeadLetter, Options, dead_letter, on_error, setting
 from thalweg.errors import TopologyError, UsageError, explain, locate, shorten
 from thalweg.expressions import col, lit
-from thalweg.metrics import Counter, LatencySketch
+from thalweg.metrics import RECENT, Counter, LatencySketch
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,32 @@ def test_counters_freeze_to_immutable_metrics():
     frozen = counter.freeze()
     counter.per_task[1] += 1
     assert (frozen.received, frozen.per_task) == (3, (0, 3))
-    assert LatencySketch().freeze() is None
+
+
+def test_what_is_slow_now_is_seen_however_much_was_fast_before():
+    clock = ManualClock(1000.0)
+    sketch = LatencySketch(clock)
+    assert (sketch.freeze(), sketch.recent()) == (None, None)
+    for _ in range(2500):
+        sketch.add([0.0002] * 10)
+        clock.advance(0.01)
+    for _ in range(60):
+        sketch.add([0.3])
+        clock.advance(0.3)
+    whole, recent = sketch.freeze(), sketch.recent()
+    assert (whole.p99, whole.count, whole.over) == (0.0002, 25_060, None)
+    assert (recent.p50, recent.p99, recent.over) == (0.3, 0.3, RECENT)
+    assert 0.75 * RECENT / 0.3 <= recent.count <= RECENT / 0.3 + 1  # of the last seconds alone
+
+
+def test_nothing_is_said_of_now_where_nothing_comes_to_its_end():
+    clock = ManualClock()
+    sketch = LatencySketch(clock, seconds=60.0)
+    sketch.add([0.5])
+    clock.advance(47)
+    assert sketch.recent().over == 60.0
+    clock.advance(13)
+    assert sketch.recent() is None
+    assert sketch.freeze().p50 == 0.5
+    sketch.add([0.25])
+    assert (sketch.recent().p50, sketch.recent().count) == (0.25, 1)

@@ -158,10 +158,11 @@ def progress_text(snapshot: Snapshot, before: Snapshot | None) -> str:
 
 
 def _times(snapshot: Snapshot) -> list[str]:
-    """Write the percentiles; of batches, which are also counted, the median alone has room."""
-    if snapshot.batches and snapshot.latency:
-        return [_batches(snapshot.batches), f"p50 {milliseconds(snapshot.latency.p50)}"]
-    return [percentiles(snapshot.latency)]
+    """Write percentiles of now; of batches, which are also counted, the median alone has room."""
+    recent = snapshot.recent
+    if snapshot.batches:
+        return [_batches(snapshot.batches), f"p50 {milliseconds(recent.p50)}" if recent else ""]
+    return [percentiles(recent)]
 
 
 @dataclass

@@ -181,4 +181,5 @@ def _summary(view: View) -> dict[str, Any]:
         "pending": snapshot.pending,
         "errors": snapshot.errors,
         "latency": snapshot.latency,
+        "recent": snapshot.recent,
     }

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from thalweg.metrics import ComponentMetrics, Snapshot
+from thalweg.metrics import ComponentMetrics, Latency, Snapshot
 from thalweg.stats import Stats
 
 #: What the answer to a scrape is.
@@ -81,6 +81,10 @@ def prometheus_text(snapshot: Snapshot, topology: str) -> str:
     return generate_latest(registry).decode()
 
 
+def _quantiles(latency: Latency) -> Iterator[tuple[str, float]]:
+    yield from (("0.5", latency.p50), ("0.95", latency.p95), ("0.99", latency.p99))
+
+
 @dataclass(frozen=True, eq=False)  # registries look collectors up by what they are
 class _Families(Collector):
     snapshot: Snapshot
@@ -109,13 +113,16 @@ class _Families(Collector):
         yield from self._tasks()
 
     def _latency(self) -> Iterator[Metric]:
-        latency = self.snapshot.latency
-        if latency is None:
-            return
-        values = {"0.5": latency.p50, "0.95": latency.p95, "0.99": latency.p99}
-        text = "Seconds from a block's arrival to its end, or of batches."
-        shares = [((share,), value) for share, value in values.items()]
-        yield from self._family("latency_seconds", text, shares, ("quantile",))
+        text = "Seconds from a block's arrival to its end, or of batches"
+        if (latency := self.snapshot.latency) is not None:
+            shares = [((share,), value) for share, value in _quantiles(latency)]
+            said = f"{text}, since the run began."
+            yield from self._family("latency_seconds", said, shares, ("quantile",))
+        if (recent := self.snapshot.recent) is not None:
+            window = f"{recent.over:.0f} s"
+            of_window = [((share, window), value) for share, value in _quantiles(recent)]
+            said, labels = f"{text}, in the last seconds (window).", ("quantile", "window")
+            yield from self._family("recent_latency_seconds", said, of_window, labels)
 
     def _tasks(self) -> Iterator[Metric]:
         values = [

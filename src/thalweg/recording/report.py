@@ -94,7 +94,7 @@ def _charts(recording: Recording, looks: Sequence[Record], summary: Summary) -> 
     keys, end = recording.records(kinds=["keys"]), summary.seconds
     drawn = [
         _chart("tuples per second", series.rates(looks), "tuples/s", end),
-        _chart(f"{took} since the start", series.latencies(looks), "ms", end),
+        _chart(f"{took}{_span(looks)}", series.latencies(looks), "ms", end),
         _chart("tuples that wait", series.waiting(looks), "tuples", end),
         _chart("degree", series.degrees(looks), _TASKS, end),
         _chart("busy share of tasks", series.busy(looks), "share", end),
@@ -105,6 +105,13 @@ def _charts(recording: Recording, looks: Sequence[Record], summary: Summary) -> 
     ]
     shown = [chart for chart in drawn if chart]
     yield f'<div class="charts">{"".join(shown)}</div>' if shown else _TOO_SHORT
+
+
+def _span(looks: Sequence[Record]) -> str:
+    """Say what the latencies of looks are of."""
+    found = (look["snapshot"].get("recent", {"over": None}) for look in reversed(looks))
+    over = next((recent["over"] for recent in found if recent), None)
+    return f" of the last {over:.0f} s" if over else " since the start"
 
 
 def _chart(

@@ -28,10 +28,14 @@ def rates(looks: Sequence[Record]) -> Lines:
 
 
 def latencies(looks: Iterable[Record]) -> Lines:
-    """Milliseconds of a block, or of a batch, from arrival to end."""
+    """Milliseconds of a block, or of a batch, from arrival to end: of those that ended just now.
+
+    Older recordings only have them of all since the start.
+    """
     made: Lines = {"p50": [], "p95": [], "p99": []}
     for look in looks:
-        for name, seconds in (look["snapshot"]["latency"] or {}).items():
+        snapshot = look["snapshot"]
+        for name, seconds in (snapshot.get("recent", snapshot["latency"]) or {}).items():
             if name in made and seconds is not None:
                 made[name].append((look["at"], 1000 * seconds))
     return made

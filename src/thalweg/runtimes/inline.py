@@ -100,7 +100,7 @@ class _Running:
         self._tracker = Tracker(settings.ack_timeout, settings.acking)
         self._traced = traced(topology)
         self._ordered = ordered(topology)
-        self._latency = LatencySketch()
+        self._latency = LatencySketch(self._clock)
         self._counters = {c.name: Counter(c.name, c.degree) for c in topology}
         self._edges = make_edges(topology, settings.key_groups)
         self._spouts: dict[str, list[AnySpoutTask]] = {}
@@ -410,6 +410,7 @@ class _Running:
             tuples_out=sum(counters[c.name].received for c in ends),
             errors=sum(counter.errors for counter in counters.values()),
             latency=self._latency.freeze(),
+            recent=self._latency.recent(),
             acked=self._tracker.acked,
             failed=self._tracker.failed,
         )

@@ -44,7 +44,8 @@ class Terminal(io.StringIO):
 def snapshot(elapsed: float, tuples: int, errors: int = 0) -> Snapshot:
     component = ComponentMetrics("numbers", 1, 0, tuples, errors, 0.5, (0,))
     latency = Latency(0.0005, 0.0042, 0.25, tuples)
-    return Snapshot(elapsed, (component,), tuples, tuples // 2, errors, latency)
+    recent = Latency(0.3, 0.31, 0.32, 9, over=15.0)
+    return Snapshot(elapsed, (component,), tuples, tuples // 2, errors, latency, recent=recent)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +62,7 @@ def terminal(width: int = 200) -> tuple[Console, Terminal]:
 def test_progress_names_counts_rate_and_percentiles() -> None:
     before, now = snapshot(1.0, 1000), snapshot(3.0, 5000, errors=2)
     text = progress_text(now, before)
-    expected = "3.0 s  5,000 in  2,500 out  2,000/s  p50 0.50 ms  p95 4.2 ms  p99 250 ms  2 errors"
+    expected = "3.0 s  5,000 in  2,500 out  2,000/s  p50 300 ms  p95 310 ms  p99 320 ms  2 errors"
     assert text.strip() == expected
 
 

@@ -226,9 +226,10 @@ def test_values_that_make_no_sense(arguments: list[str], message: str) -> None:
 
 def test_batches_are_counted_and_timed() -> None:
     latency = Latency(0.25, 0.3, 2.0, 4)
-    snapshot = Snapshot(2.0, (), 1000, 500, 0, latency, batches=4)
+    recent = Latency(0.75, 0.8, 0.9, 2, over=60.0)
+    snapshot = Snapshot(2.0, (), 1000, 500, 0, latency, batches=4, recent=recent)
     times = "p50 250 ms  p95 300 ms  p99 2,000 ms"
-    assert progress_text(snapshot, None).strip().endswith("500/s  4 batches  p50 250 ms")
+    assert progress_text(snapshot, None).strip().endswith("500/s  4 batches  p50 750 ms")
     assert totals_text(snapshot).splitlines()[1] == f"4 batches, batch time {times}"
     one = Snapshot(2.0, (), 1000, 500, 0, latency, batches=1)
     assert totals_text(one).splitlines()[1] == f"1 batch, batch time {times}"

@@ -50,7 +50,8 @@ function growth(at, name, read) {
 
 function row(at, each, wall) {
   const of = (read) => rate(growth(at, each.name, read));
-  const { latency } = each;
+  // A server of before says no more than that since the start.
+  const latency = each.recent === undefined ? each.latency : each.recent;
   return [
     { text: each.name, href: `/topologies/${encodeURIComponent(each.name)}/` },
     { text: each.state, bad: each.state === "failed" || each.state.startsWith("silent") },

@@ -27,7 +27,7 @@ class Telling:
         self.listen = run.listen
         self._reporting = Reporting(run, built.topology.name, clock, lambda: looked(built))
         self.start = self._shown = clock.now()
-        self.latency = LatencySketch()
+        self.latency = LatencySketch(clock)
 
     def abandon(self) -> None:
         """Let go of what complains when a stuck thread keeps it until the program ends."""
@@ -65,6 +65,7 @@ class Telling:
             tuples_out=sum(by_name[c.name].received for c in last_bolts(topology)),
             errors=sum(metrics.errors for metrics in components),
             latency=self.latency.freeze(),
+            recent=self.latency.recent(),
             acked=self._tracker.acked,
             failed=self._tracker.failed,
             pending=sum(o.worklist.rows for o in self._built.operators),

@@ -91,7 +91,7 @@ class _Running:
         )
         self._activity = Activity(run.steering, run.listen)
         self._clock = settings.clock
-        self._totals = Totals(self._plan)
+        self._totals = Totals(self._plan, self._clock)
         self._lock = threading.Lock()
         self._not_before = float("-inf")
         self._went_on = False

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from thalweg.clock import Clock
 from thalweg.events import BatchDone
 from thalweg.metrics import ComponentMetrics, Counter, LatencySketch, Snapshot
 from thalweg.runtimes.spark.anchoring import addresses_of
@@ -13,6 +14,9 @@ from thalweg.runtimes.spark.batches import Done
 from thalweg.runtimes.spark.notes import Note
 from thalweg.runtimes.spark.planning import Plan
 from thalweg.statelog.manifests import Manifest
+
+#: Seconds that the latency of now is of: batches take longer than blocks, and are fewer.
+_RECENT = 60.0
 
 
 @dataclass
@@ -31,10 +35,10 @@ class _Total:
 class Totals:
     """Adds up notes, and shows them as the snapshot that every runtime gives."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, clock: Clock) -> None:
         self._plan = plan
         self._totals = {c.name: _Total(c.degree) for c in plan.topology}
-        self._latency = LatencySketch()
+        self._latency = LatencySketch(clock, _RECENT)
         #: Counters of what runs beside the driver: spouts and sinks.
         self.beside: list[Counter] = []
         self.batches = 0
@@ -101,6 +105,7 @@ class Totals:
             tuples_out=sum(by_name[c.name].received for c in last),
             errors=sum(metrics.errors for metrics in components),
             latency=self._latency.freeze(),
+            recent=self._latency.recent(),
             acked=self.acked,
             failed=self.failed,
             pending=pending,

@@ -3,8 +3,11 @@
 import { Chart } from "../charts.js";
 import { el, Maybe, section, Table, toComponent, UNMEASURED } from "../dom.js";
 import { count, seconds, share } from "../format.js";
+import { lines as latencies, span } from "../latency.js";
 import { component, series, times } from "../store.js";
 import { Batches } from "./batches.js";
+
+const LATENCY = ["Latency", ": what waits at the head holds all behind it"];
 
 export class Order {
   constructor() {
@@ -36,7 +39,7 @@ class LocalOrder {
     this.buffer = new Chart({ title: "Reorder buffer: blocks that wait for earlier ones", format: count, group: "order", empty: "No component of this run has a reorder buffer that its runtime tells of." });
     this.head = new Chart({ title: "Head-of-line wait: how long a finished block waits for an earlier one", format: seconds, group: "order", empty: "No block has had to wait for an earlier one." });
     this.waiting = new Chart({ title: "Tuples that wait, by component", format: count, group: "order", empty: "This runtime does not say how many tuples wait for a component." });
-    this.latency = new Chart({ title: "Latency since the start: what waits at the head holds all behind it", format: seconds, group: "order" });
+    this.latency = new Chart({ title: LATENCY.join(""), format: seconds, group: "order" });
     this.maybe = new Maybe("", this.table.element);
     this.element = section("Order", this.maybe.element,
       el("p", { class: "note" }, "In force: total and key put blocks back into the order of their source, none takes them as they come. The reorder buffer holds blocks of a component's output that wait for earlier ones; chosen is how often workers chose it."),
@@ -61,7 +64,8 @@ class LocalOrder {
     this.buffer.show(at, lines("reordering"));
     this.head.show(at, components.map((each) => ({ name: each.component, values: series(looks, waited(each.component)) })));
     this.waiting.show(at, lines("waiting"));
-    this.latency.show(at, ["p50", "p99"].map((name) => ({ name, values: series(looks, (s) => s.latency?.[name] ?? null) })));
+    this.latency.call(LATENCY.join(span(looks)));
+    this.latency.show(at, latencies(looks, ["p50", "p99"]));
   }
 
   destroy() {

@@ -4,6 +4,7 @@ import { Buttons } from "../actions.js";
 import { Chart } from "../charts.js";
 import { el, section, Table, Tile, toComponent } from "../dom.js";
 import { clock, count, rate, seconds, share } from "../format.js";
+import { lines, span, tell } from "../latency.js";
 import { busyShare, component, growth, perSecond, series, times } from "../store.js";
 
 const WINDOW = "10 min";
@@ -19,7 +20,7 @@ export class Overview {
       elapsed: new Tile("elapsed", "Running for"),
     };
     this.rates = new Chart({ title: "Tuples per second", format: rate });
-    this.latency = new Chart({ title: "Latency since the start", format: seconds, empty: "No block has been followed to its end yet." });
+    this.latency = new Chart({ title: "Latency", format: seconds, empty: "No block has been followed to its end yet." });
     this.buttons = new Buttons();
     this.table = new Table([
       { name: "Component" }, { name: "Role" }, { name: "Tasks", number: true },
@@ -40,33 +41,32 @@ export class Overview {
     this.buttons.show(model);
     // On Spark it is measured how long batches take.
     const batches = model.topology?.runtime === "spark";
-    this.tiles.latency.call(batches ? "Batch time p50" : "Latency p50");
-    this.latency.call(batches ? "Batch time since the start" : "Latency since the start");
+    const took = batches ? "Batch time" : "Latency";
+    this.latency.call(`${took}${span(model.looks)}`);
     this.note.hidden = !batches;
-    if (now) this.showTiles(model, now);
-    else this.clearTiles();
+    if (now) this.showTiles(model, now, took);
+    else this.clearTiles(took);
     const { looks } = model;
     const at = times(looks);
     this.rates.show(at, [
       { name: "in", values: series(looks, perSecond((s) => s.tuples_in)) },
       { name: "out", values: series(looks, perSecond((s) => s.tuples_out)) },
     ]);
-    this.latency.show(at, ["p50", "p95", "p99"].map((name) => (
-      { name, values: series(looks, (s) => s.latency?.[name] ?? null) })));
+    this.latency.show(at, lines(looks, ["p50", "p95", "p99"]));
     this.table.fill((now?.components ?? []).map((each) => this.row(model, each)));
   }
 
-  clearTiles() {
+  clearTiles(took) {
+    this.tiles.latency.call(`${took} p50`);
     for (const tile of Object.values(this.tiles)) tile.show("–");
     this.tiles.errors.element.classList.remove("bad");
   }
 
-  showTiles(model, now) {
+  showTiles(model, now, took) {
     const { tiles } = this;
     tiles.tuples_in.show(count(now.tuples_in), rate(growth(model, (s) => s.tuples_in)), now.tuples_in);
     tiles.tuples_out.show(count(now.tuples_out), rate(growth(model, (s) => s.tuples_out)), now.tuples_out);
-    const { latency } = now;
-    tiles.latency.show(seconds(latency?.p50), latency ? `p95 ${seconds(latency.p95)}, p99 ${seconds(latency.p99)}` : "", latency?.p50);
+    tell(tiles.latency, took, model);
     const acked = now.acked || now.failed ? `${count(now.acked)} acked, ${count(now.failed)} failed` : "tuples that wait";
     tiles.pending.show(count(now.pending), acked, now.pending);
     const dropped = now.components.reduce((sum, each) => sum + each.dropped, 0);
