@@ -58,6 +58,11 @@ class ComponentMetrics:
     reordered: int | None = None
     reorder_seconds: float | None = None
     head_wait: float | None = None
+    #: Event time up to which it has seen everything, in seconds since 1970, and by how many seconds
+    #: that is behind the newest time that the sources before it have given; None where nothing
+    #: needs event time, or none has come.
+    watermark: float | None = None
+    behind: float | None = None
     #: What it did in each of :data:`thalweg.stats.WINDOWS`, and what each of its tasks did.
     stats: Mapping[str, Stats] = field(default_factory=dict)
     task_stats: tuple[Mapping[str, Stats], ...] = ()

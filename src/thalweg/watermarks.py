@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from thalweg.eventtime import ALWAYS, NEVER, EventTime
 from thalweg.topology import Topology, task_name, task_names
@@ -55,6 +56,13 @@ class _Hears:
         return came > max(told, NEVER // 2) and steps[0] > steps[1]
 
 
+class Mark(NamedTuple):
+    """How far event time has come somewhere, and the newest time that its sources have given."""
+
+    came: int
+    newest: int
+
+
 class Watermarks:
     """The event time of a run."""
 
@@ -70,6 +78,8 @@ class Watermarks:
         self.told: dict[str, int] = {} if told is None else told
         for name in self._hears:
             self.told.setdefault(name, NEVER)
+        #: How far time had come at each when somebody looked, also where it made no difference.
+        self._at: dict[str, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._hears)
@@ -121,6 +131,23 @@ class Watermarks:
                 task.newest = came.newest.get(name, came.newest.get(source, NEVER))
                 task.ended, task.silent = name in came.ended, name in came.silent
 
+    def marks(self, now: float) -> dict[str, Mark]:
+        """Give how far time has come: at sources, and at components that have to know it."""
+        found: dict[str, Mark] = {}
+        for source, tasks in self._tasks.items() if self._hears else ():
+            awaited = [task for task in tasks if task.at(now) != ALWAYS] or tasks
+            slowest = min(task.newest for task in awaited)
+            newest = max(task.newest for task in tasks)
+            if slowest != NEVER:
+                found[source] = Mark(slowest - tasks[0].time.delay, newest)
+        for name, hears in self._hears.items():
+            at, told = self._at.get(name, NEVER), self.told[name]
+            came = told if at == ALWAYS else max(at, told)
+            newest = max(task.newest for each in hears.sources for task in self._tasks[each])
+            if came > NEVER // 2 and newest != NEVER:
+                found[name] = Mark(came, newest)
+        return found
+
     @property
     def over(self) -> bool:
         """Whether all sources have ended."""
@@ -150,6 +177,7 @@ class Watermarks:
         for name, hears in self._hears.items():
             at = min([came(hears.sources), *(behind[other] for other in hears.before)])
             last = told.get(name, NEVER)
+            self._at[name] = at
             # All that is left is told at the end.
             due = at != ALWAYS and hears.is_due(at, last)
             if due and ready(name):
@@ -192,6 +220,15 @@ class BatchTimes:
         if marks.over:  # timers are due before the end that others may be set by
             found |= marks.last()
         return {name: found.get(name, told.get(name, NEVER)) for name in marks.hearing}
+
+    def marks(self, came: Came, told: Mapping[str, int]) -> dict[str, Mark]:
+        """Give how far time has come with what was committed."""
+        marks = Watermarks(self._topology, 0.0, dict(told))
+        marks.committed(came)
+        marks.look(0.0, lambda _name: False)
+        if marks.over:
+            marks.last()
+        return marks.marks(0.0)
 
 
 class Silence:

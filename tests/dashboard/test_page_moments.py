@@ -101,6 +101,36 @@ def test_the_latency_is_that_of_the_last_seconds_beside_that_of_the_run(browser:
         until(page, f"() => {TILE}.endsWith('Latency p502.0 msp95 5.0 ms, p99 9.0 ms')")
 
 
+# --- event time -----------------------------------------------------------------------------------
+
+
+def test_tuples_that_came_too_late_are_beside_errors_with_the_watermark(browser: Any) -> None:
+    hub, shot = Hub(), snapshot(3.0)
+    told_of = {
+        "source": {"dropped": 12},
+        "count": {"late": 8723, "watermark": 1.7e9, "behind": 2.5},
+    }
+    changed = tuple(replace(each, **told_of.get(each.component, {})) for each in shot.components)
+    Telling(hub, words(), "local").listen(Progress(replace(shot, components=changed)))
+    errors = "document.querySelector('[data-figure=errors]').parentElement"
+    with Dashboard(hub) as made, page_of(browser) as page:
+        page.goto(address(made))
+        until(page, f"() => {errors}.textContent === 'Errors18,723 late, 12 dropped'")
+        assert page.evaluate(f"{errors}.classList.contains('bad')")
+        rows = page.locator("[aria-label='Components'] tbody tr").all()
+        lost = [row.locator("td").all_inner_texts()[-3:] for row in rows]
+        assert lost == [["0", "0", "12"], ["1", "8,723", "0"], ["0", "0", "0"]]
+        page.evaluate("location.hash = '#/component/count'")
+        page.wait_for_selector("[data-view='component'].view")
+        text = page.locator("[data-view='component'].view").inner_text()
+        behind = "Watermark 2023-11-14 22:13:20.000 UTC, 2.50 s behind the newest tuple"
+        assert behind in text
+        assert "Not processed: 1 refused, 8,723 too late" in text
+        page.evaluate("location.hash = '#/component/out'")
+        until(page, "() => document.querySelector('h2.big').textContent === 'out'")
+        assert "Watermark" not in page.locator("[data-view='component'].view").inner_text()
+
+
 # --- counts and wishes of then --------------------------------------------------------------------
 
 

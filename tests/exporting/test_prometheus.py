@@ -69,6 +69,17 @@ def test_what_the_local_runtime_says_of_queues_and_order_is_told() -> None:
     assert "thalweg_component_blocked_seconds_total" not in bare  # none, and not zero
 
 
+def test_how_far_event_time_has_come_is_told_where_it_is_known() -> None:
+    told = {"watermark": 1.7e9, "behind": 2.5, "late": 7, "dropped": 3}
+    name = ("counts",)
+    found = samples(snapshot(components=(metrics("counts", **told),)))
+    assert found["thalweg_component_watermark_seconds", name] == 1.7e9
+    assert found["thalweg_component_watermark_behind_seconds", name] == 2.5
+    assert found["thalweg_component_late_total", name] == 7
+    bare = {name for name, _ in samples(snapshot(components=(metrics("counts"),)))}
+    assert "thalweg_component_watermark_seconds" not in bare
+
+
 def test_the_number_of_labels_is_bounded() -> None:
     wide = metrics("counts", degree=5000, per_task=(1,) * 5000)
     tasks = [key for key in samples(snapshot(components=(wide,))) if "task_received" in key[0]]

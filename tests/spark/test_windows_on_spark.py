@@ -53,7 +53,13 @@ def test_windows_are_told_before_the_end_and_late_tuples_are_left_out() -> None:
             progress.append(event.snapshot.batches)
 
     late = [*CLICKS[:60], (1, "u0"), *CLICKS[60:]]
-    flow(late, see).run(on=on_spark(), listen=listen)
+    metrics = flow(late, see).run(on=on_spark(), listen=listen).metrics
+    assert metrics.late == 1
+    # All that came was committed, and no component is behind it.
+    marks = {each.component: (each.watermark, each.behind) for each in metrics.components}
+    assert marks == {"clicks": (198.0, 0.0), "n": (198.0, 0.0), "out": (None, None)}
+    assert metrics.recent is not None
+    assert (metrics.recent.over, metrics.latency.over) == (60.0, None)
     expected = Counter((user, at(second // 20 * 20)) for second, user in CLICKS)
     assert {(u, s): n for u, s, n in seen} == expected
     assert len(seen) == len(expected)  # each once: nobody was told of the late one

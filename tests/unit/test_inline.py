@@ -336,3 +336,19 @@ def test_latency_of_now_is_known_beside_that_of_the_run(runtime):
     metrics = noting(Noting()).run(on=runtime).metrics
     assert metrics.recent.over == 15.0
     assert metrics.recent.count == metrics.latency.count > 0
+
+
+@pytest.mark.parametrize("runtime", ["inline", "local"])
+def test_metrics_have_how_far_event_time_has_come_where_it_is_needed(runtime):
+    flow = tw.Flow("t")
+    rows = [(float(second), "a") for second in (1, 5, 9, 2)]
+    seen = flow.source(
+        "s", tw.items(rows), fields=["at", "user"], time=tw.event_time("at", delay=2)
+    )
+    counted = seen.key_by("user").window(tw.tumbling("1 s")).aggregate("w", n=tw.agg.count())
+    counted.sink("out", tw.call(lambda t: None))
+    found = flow.build().run(on=runtime).metrics
+    told = {each.component: (each.watermark, each.behind) for each in found.components}
+    assert told == {"s": (7.0, 2.0), "w": (7.0, 2.0), "out": (None, None)}
+    times = noting(Noting()).run(on=runtime).metrics.components
+    assert {each.watermark for each in times} == {None}

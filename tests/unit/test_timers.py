@@ -358,3 +358,28 @@ def test_what_is_left_to_be_told_at_the_end_is_told_once() -> None:
     marks.saw("silent", 0, 20, 0.0)
     assert marks.last() == {"waits": 20}
     assert marks.last() == {}
+
+
+def test_it_is_told_how_far_time_has_come_also_where_that_makes_no_difference_yet() -> None:
+    marks = Watermarks(two_sources(), 0.0)
+    assert marks.marks(0.0) == {}
+    marks.saw("busy", 0, 30, 0.0)
+    assert marks.marks(0.0) == {"busy": (30, 30)}  # the other one has given nothing: time waits
+    marks.saw("silent", 0, 10, 0.0)
+    marks.look(0.0, lambda _name: False)
+    assert marks.told["waits"] == NEVER
+    assert marks.marks(0.0) == {"busy": (30, 30), "silent": (10, 10), "waits": (10, 30)}
+    marks.ended("silent", 0)
+    marks.look(0.0, lambda _name: False)
+    assert marks.marks(0.0)["waits"] == (30, 30)
+
+
+def test_where_tuples_come_in_batches_it_is_what_was_committed() -> None:
+    times, newest = BatchTimes(two_sources()), {"busy/0": 30, "silent/0": 10}
+    assert times.marks(Came(), {}) == {}
+    assert times.marks(Came(newest), {})["waits"] == (10, 30)
+    # One that was silent for too long and has kept nobody waiting does so no more.
+    assert times.marks(Came(newest), {"waits": 30})["waits"] == (30, 30)
+    assert times.marks(Came(newest, ended=["silent/0"]), {})["waits"] == (30, 30)
+    both = ["busy/0", "silent/0"]
+    assert times.marks(Came(newest, ended=both), {})["waits"] == (10, 30)

@@ -64,6 +64,8 @@ _GAUGES: tuple[tuple[str, str, Callable[[ComponentMetrics], Value]], ...] = (
     ("state_bytes", "Bytes of its state.", lambda c: c.state_bytes),
     ("waiting_tuples", "Tuples that wait for it.", lambda c: c.waiting),
     ("reordering_blocks", "Blocks that wait for earlier ones.", lambda c: c.reordering),
+    ("watermark_seconds", "Event time that it has come to, as Unix time.", lambda c: c.watermark),
+    ("watermark_behind_seconds", "By how much the newest tuple is ahead.", lambda c: c.behind),
     ("head_wait_seconds", "How long the first of those has waited.", lambda c: c.head_wait),
 )
 _STATS: tuple[tuple[str, str, Callable[[Stats], Value]], ...] = (

@@ -405,7 +405,7 @@ class _Running:
         ends = last_bolts(self._topology)
         return Snapshot(
             elapsed=self._clock.now() - self._start,
-            components=self._reporting.onto(counted, last),
+            components=self._timing.onto(self._reporting.onto(counted, last)),
             tuples_in=sum(counters[c.name].emitted for c in self._topology.spouts),
             tuples_out=sum(counters[c.name].received for c in ends),
             errors=sum(counter.errors for counter in counters.values()),

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.clock import Clock
-from thalweg.eventtime import NEVER, newest
+from thalweg.eventtime import NEVER, SECOND, newest
+from thalweg.metrics import ComponentMetrics
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.spout_tasks import AnySpoutTask
 from thalweg.topology import Topology
-from thalweg.watermarks import Watermarks
+from thalweg.watermarks import Mark, Watermarks
+
+
+def marked(
+    components: Iterable[ComponentMetrics], marks: Mapping[str, Mark]
+) -> tuple[ComponentMetrics, ...]:
+    """Put how far event time has come onto metrics of components, where that is known."""
+    return tuple(
+        each if (mark := marks.get(each.component)) is None else _with(each, mark)
+        for each in components
+    )
+
+
+def _with(metrics: ComponentMetrics, mark: Mark) -> ComponentMetrics:
+    behind = (mark.newest - mark.came) / SECOND
+    return replace(metrics, watermark=mark.came / SECOND, behind=max(0.0, behind))
 
 
 def _always(_component: str) -> bool:
@@ -39,6 +56,10 @@ class Timing:
     def told(self) -> dict[str, int]:
         """Give how far components have been told that time has come."""
         return {name: at for name, at in self._marks.told.items() if at != NEVER}
+
+    def onto(self, components: Iterable[ComponentMetrics]) -> tuple[ComponentMetrics, ...]:
+        """Give metrics of components with how far time has come there."""
+        return marked(components, self._marks.marks(self._clock.now()))
 
     def entered(self, task: AnySpoutTask, emission: Emission) -> None:
         """Note what a source has given."""

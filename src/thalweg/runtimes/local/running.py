@@ -96,7 +96,7 @@ class Running:
         self._steered = Steered(self._built, told, hands, pairs)
         self._isolating = Isolating(settings, self._built, told)
         self._timing = Timing(topology, self._clock, self._advance, self._may_advance, times)
-        self._saving.times = self._timing.told
+        self._saving.times, self._telling.timed = self._timing.told, self._timing.onto
         self._alarms = Alarms(topology, self._built.bolts, self._wake, self._may_wake)
         #: The last unit with which each task was woken.
         self._woken_with: dict[tuple[str, int], int] = {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from thalweg.clock import Clock
 from thalweg.events import Event, Progress
 from thalweg.execution import Run
-from thalweg.metrics import LatencySketch, Snapshot
+from thalweg.metrics import ComponentMetrics, LatencySketch, Snapshot
 from thalweg.runtimes.following import last_bolts
 from thalweg.runtimes.local.building import Built
 from thalweg.runtimes.local.statistics import looked
@@ -28,6 +28,8 @@ class Telling:
         self._reporting = Reporting(run, built.topology.name, clock, lambda: looked(built))
         self.start = self._shown = clock.now()
         self.latency = LatencySketch(clock)
+        #: Puts onto metrics how far event time has come.
+        self.timed: Callable[[Iterable[ComponentMetrics]], tuple[ComponentMetrics, ...]] = tuple
 
     def abandon(self) -> None:
         """Let go of what complains when a stuck thread keeps it until the program ends."""
@@ -55,7 +57,7 @@ class Telling:
 
     def snapshot(self, choices: Mapping[str, int], last: bool = False) -> Snapshot:
         """Give all metrics; ``choices`` says how often workers chose each component."""
-        components = self._reporting.onto(self._built.metrics(choices), last)
+        components = self.timed(self._reporting.onto(self._built.metrics(choices), last))
         by_name = {metrics.component: metrics for metrics in components}
         topology = self._built.topology
         return Snapshot(

@@ -13,7 +13,9 @@ from thalweg.runtimes.spark.anchoring import addresses_of
 from thalweg.runtimes.spark.batches import Done
 from thalweg.runtimes.spark.notes import Note
 from thalweg.runtimes.spark.planning import Plan
+from thalweg.runtimes.timing import marked
 from thalweg.statelog.manifests import Manifest
+from thalweg.watermarks import BatchTimes, Came
 
 #: Seconds that the latency of now is of: batches take longer than blocks, and are fewer.
 _RECENT = 60.0
@@ -94,7 +96,9 @@ class Totals:
     def snapshot(self, elapsed: float, manifest: Manifest, pending: int = 0) -> Snapshot:
         """Show what there is so far."""
         topology = self._plan.topology
-        components = tuple(self._component(c.name, manifest) for c in topology)
+        came = Came(manifest.newest, manifest.ended)
+        marks = BatchTimes(topology).marks(came, manifest.told)
+        components = marked((self._component(c.name, manifest) for c in topology), marks)
         by_name = {metrics.component: metrics for metrics in components}
         read = {input_.component for component in topology for input_ in component.inputs}
         last = [c for c in topology if not c.is_spout and c.name not in read]

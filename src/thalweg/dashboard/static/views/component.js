@@ -3,7 +3,7 @@
 import { act, hindrance } from "../actions.js";
 import { Chart } from "../charts.js";
 import { el, Maybe, section, setText, Table, UNMEASURED } from "../dom.js";
-import { clock, count, millis, rate, share } from "../format.js";
+import { clock, count, millis, rate, seconds, share } from "../format.js";
 import { component, MANY_TASKS, perSecond, series, sharesOver, times } from "../store.js";
 
 const STORM = [
@@ -25,6 +25,7 @@ export class Component {
   constructor(name) {
     this.name = name;
     this.about = el("p", { class: "muted" });
+    this.time = el("p", {});
     this.windows = new Table(columns("Window"), "Figures by window");
     this.tasks = new Table([...columns("Task"), { name: "Received", number: true }], "Figures by task");
     this.errors = new Table([{ name: "Time" }, { name: "Task", number: true }, { name: "Reason" }, { name: "Tuple" }], "Errors");
@@ -35,7 +36,7 @@ export class Component {
     this.window = el("select", { id: "window", on: { change: () => this.last && this.update(this.last) } });
     this.form = new Rebalance(name);
     this.known = new Maybe("",
-      this.about,
+      this.about, this.time,
       section("By window", this.windows.element),
       el("div", { class: "charts" }, this.rates.element, this.waiting.element, this.shares.element),
       section("By task", this.choice = el("p", {}, el("label", { for: "window" }, "Window "), this.window), this.tasks.element,
@@ -90,6 +91,9 @@ export class Component {
     if (known?.isolation === "process") parts.push("in processes of its own");
     if (now.state_keys) parts.push(`${count(now.state_keys)} keys in the runs of its state`);
     setText(this.about, parts.join("; "));
+    const told = [watermark(now), lost(now)].filter((each) => each !== "");
+    setText(this.time, told.join(". "));
+    this.time.hidden = told.length === 0;
   }
 
   showErrors(model) {
@@ -104,6 +108,20 @@ export class Component {
     this.waiting.destroy();
     this.shares.destroy();
   }
+}
+
+// How far event time has come there.
+function watermark(now) {
+  if (typeof now.watermark !== "number") return "";
+  const at = new Date(1e3 * now.watermark);
+  const shown = Number.isNaN(at.getTime()) ? `${now.watermark} s` : at.toISOString().replace("T", " ").replace("Z", " UTC");
+  return `Watermark ${shown}, ${seconds(now.behind)} behind the newest tuple of its sources`;
+}
+
+function lost(now) {
+  const words = [[now.errors, "refused"], [now.late, "too late"], [now.dropped, "dropped"]];
+  const found = words.filter(([many]) => many > 0).map(([many, word]) => `${count(many)} ${word}`);
+  return found.length ? `Not processed: ${found.join(", ")}` : "";
 }
 
 // Why figures of single tasks are missing.

@@ -27,6 +27,7 @@ export class Overview {
       { name: "Received", number: true }, { name: "per second", number: true },
       { name: "Emitted", number: true }, { name: "Busy", number: true },
       { name: "Capacity", number: true }, { name: "Waiting", number: true }, { name: "Errors", number: true },
+      { name: "Late", number: true }, { name: "Dropped", number: true },
     ], "Components");
     this.element = el("div", { class: "view", "data-view": "overview" },
       el("div", { class: "tiles" }, ...Object.values(this.tiles).map((tile) => tile.element)),
@@ -69,9 +70,10 @@ export class Overview {
     tell(tiles.latency, took, model);
     const acked = now.acked || now.failed ? `${count(now.acked)} acked, ${count(now.failed)} failed` : "tuples that wait";
     tiles.pending.show(count(now.pending), acked, now.pending);
-    const dropped = now.components.reduce((sum, each) => sum + each.dropped, 0);
-    tiles.errors.show(count(now.errors), dropped ? `${count(dropped)} dropped` : "tuples refused", now.errors);
-    tiles.errors.element.classList.toggle("bad", now.errors > 0);
+    const of = (field) => now.components.reduce((sum, each) => sum + (each[field] ?? 0), 0);
+    const lost = ["late", "dropped"].filter((field) => of(field) > 0);
+    tiles.errors.show(count(now.errors), lost.map((field) => `${count(of(field))} ${field}`).join(", ") || "tuples refused", now.errors);
+    tiles.errors.element.classList.toggle("bad", now.errors > 0 || lost.length > 0);
     tiles.elapsed.show(clock(now.elapsed), now.batches ? `${count(now.batches)} batches` : "", now.elapsed);
   }
 
@@ -88,7 +90,7 @@ export class Overview {
       share(busyShare(model, name)),
       share(each.stats[WINDOW]?.capacity),
       count(each.waiting),
-      { text: count(each.errors), bad: each.errors > 0 },
+      ...["errors", "late", "dropped"].map((field) => ({ text: count(each[field]), bad: each[field] > 0 })),
     ];
   }
 
