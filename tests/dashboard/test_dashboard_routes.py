@@ -114,6 +114,20 @@ def test_scripts_find_storms_paths(dashboard: Dashboard) -> None:
         assert ask(dashboard, f"{path}?window=7").status == 400
 
 
+def test_monitoring_is_told_whether_a_run_goes_on_and_whether_it_pauses() -> None:
+    hub = Hub()
+    telling = told(hub)
+    seen = []
+    with Dashboard(hub) as made:
+        for event in (None, Activated(False), Activated(True), RunFinished(snapshot(9), False)):
+            if event is not None:
+                telling.listen(event)
+            text = ask(made, "/metrics").body.decode()
+            seen.append([figure(text, f"topology_{name}") for name in ("up", "paused")])
+            assert "topology_deaths" not in text
+    assert seen == [[1, 0], [1, 1], [1, 0], [0, 0]]
+
+
 def test_storm_is_told_how_the_run_is() -> None:
     hub = Hub()
     telling = told(hub)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from thalweg.dashboard.hub import Hub
 from thalweg.errors import UsageError, explain
-from thalweg.exporting.prometheus import CONTENT_TYPE, prometheus_text
+from thalweg.exporting.prometheus import CONTENT_TYPE, Life, prometheus_text
 from thalweg.exporting.storm_rest import (
     ALL_TIME,
     ERRORS,
@@ -96,7 +96,8 @@ def _status(hub: Hub, last: dict[str, Any]) -> str:
 
 
 def _metrics(of_run: Seen) -> Response:
-    return prometheus(prometheus_text(of_run.snapshot, of_run.topology["name"]))
+    life = Life(up=of_run.status != "KILLED", paused=of_run.status == "INACTIVE")
+    return prometheus(prometheus_text(of_run.snapshot, of_run.topology["name"], life))
 
 
 def prometheus(text: str) -> Response:

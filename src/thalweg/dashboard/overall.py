@@ -9,10 +9,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from thalweg.cli.topologies import phase_text
 from thalweg.dashboard.figures import PATHS, check_component, prometheus, seen, window
 from thalweg.dashboard.topologies import Topologies, named
 from thalweg.errors import ThalwegError, explain
-from thalweg.exporting.prometheus import prometheus_text
+from thalweg.exporting.prometheus import Life, prometheus_text
 from thalweg.exporting.storm_rest import (
     Seen,
     cluster_summary,
@@ -25,6 +26,8 @@ from thalweg.server.answering import Handler
 from thalweg.server.folders import View
 from thalweg.server.life import Refusal
 
+#: How a topology is that runs and whose sources are not asked.
+_PAUSED = "inactive"
 _NOTHING = Snapshot(0.0, (), 0, 0, 0, None)
 
 
@@ -49,8 +52,7 @@ class _Asked:
         self._topologies, self._now = topologies, now
 
     def metrics(self, _request: Request, _body: bytes) -> Response:
-        found = self._seen().items()
-        return prometheus(merged(prometheus_text(each.snapshot, name) for name, each in found))
+        return prometheus(merged(_text(view) for view in self._views()))
 
     def cluster(self, _request: Request, _body: bytes) -> Any:
         found = self._seen().values()
@@ -72,22 +74,23 @@ class _Asked:
         check_component(of_run, name)
         return component_page(of_run, name, window(request))
 
-    def _seen(self) -> dict[str, Seen]:
-        """Give what the server knows of each topology that has figures, by name."""
+    def _views(self) -> list[View]:
         try:
-            views = self._topologies.client.views(everything=False)
+            return self._topologies.client.views(everything=False)
         except ThalwegError as error:
             raise Refusal(str(error), 503) from error
-        known = ((view.record.name, self._of(view)) for view in views)
-        return {name: found for name, found in known if found is not None}
 
-    def _of(self, view: View) -> Seen | None:
+    def _seen(self) -> dict[str, Seen]:
+        """Give what the server knows of each topology, by name, also of those without figures."""
+        return {view.record.name: self._of(view) for view in self._views()}
+
+    def _of(self, view: View) -> Seen:
         status = view.status
-        if status is None or status.snapshot is None:
-            return None
-        word = "KILLED" if not view.alive else "ACTIVE" if status.active else "INACTIVE"
+        runs = status is not None and status.since is not None and status.active
+        word = "KILLED" if not view.alive else "ACTIVE" if runs else "INACTIVE"
         known = named(view.record.name, status)
-        return Seen(known, status.snapshot, status=word, now=self._now())
+        snapshot = status.snapshot if status else None
+        return Seen(known, snapshot or _NOTHING, status=word, now=self._now())
 
     def _named(self, request: Request) -> Seen:
         """Put together what the records of a topology say, by the id that the summary has."""
@@ -98,6 +101,17 @@ class _Asked:
             ids = ", ".join(each.id for each in found.values()) or "none yet"
             raise Refusal(explain(f"topology {asked[:80]!r}", "", f"one of {ids}"), 404)
         return seen(shown.hub, self._now(), found[name].topology)
+
+
+def _life(view: View) -> Life:
+    phase = phase_text(view)
+    paused = phase == _PAUSED
+    return Life(phase == "running" or paused, paused, view.record.failures)
+
+
+def _text(view: View) -> str:
+    snapshot = view.status.snapshot if view.status else None
+    return prometheus_text(snapshot, view.record.name, _life(view))
 
 
 def merged(texts: Iterable[str]) -> str:

@@ -76,10 +76,21 @@ _STATS: tuple[tuple[str, str, Callable[[Stats], Value]], ...] = (
 )
 
 
-def prometheus_text(snapshot: Snapshot, topology: str) -> str:
-    """Write a snapshot of the run of a topology in Prometheus's text format."""
+@dataclass(frozen=True)
+class Life:
+    """How a topology is, also where it has no metrics: one that dies again and again, say."""
+
+    #: Whether its process runs and its tuples can flow, and whether its sources are not asked.
+    up: bool
+    paused: bool
+    #: Where a server starts it again: how often it has died since it last went well for long.
+    deaths: int | None = None
+
+
+def prometheus_text(snapshot: Snapshot | None, topology: str, life: Life | None = None) -> str:
+    """Write what is known of the run of a topology in Prometheus's text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(snapshot, topology))
+    registry.register(_Families(snapshot, topology, life))
     return generate_latest(registry).decode()
 
 
@@ -89,17 +100,31 @@ def _quantiles(latency: Latency) -> Iterator[tuple[str, float]]:
 
 @dataclass(frozen=True, eq=False)  # registries look collectors up by what they are
 class _Families(Collector):
-    snapshot: Snapshot
+    snapshot: Snapshot | None
     topology: str
+    life: Life | None
 
     def collect(self) -> Iterator[Metric]:
         """Give all families; what a runtime does not have is left out."""
-        run, components = self.snapshot, self.snapshot.components
+        if self.life is not None:
+            yield from self._of_life(self.life)
+        if self.snapshot is not None:
+            yield from self._of_run(self.snapshot)
+
+    def _of_life(self, life: Life) -> Iterator[Metric]:
+        yield from self._family("topology_up", "Whether it runs.", [((), life.up)])
+        text = "Whether its sources are not asked."
+        yield from self._family("topology_paused", text, [((), life.paused)])
+        text = "How often it has died since it last went well for long."
+        yield from self._family("topology_deaths", text, [((), life.deaths)], counter=True)
+
+    def _of_run(self, run: Snapshot) -> Iterator[Metric]:
+        components = run.components
         for name, text, of_run in _RUN_COUNTERS:
             yield from self._family(name, text, [((), of_run(run))], counter=True)
         for name, text, of_run in _RUN_GAUGES:
             yield from self._family(name, text, [((), of_run(run))])
-        yield from self._latency()
+        yield from self._latency(run)
         for name, text, of in _COUNTERS:
             values = [((c.component,), of(c)) for c in components]
             yield from self._family(f"component_{name}", text, values, ("component",), counter=True)
@@ -112,24 +137,24 @@ class _Families(Collector):
             yield from self._family(
                 f"component_{name}", f"{text} Of the last {WINDOW}.", values, ("component",)
             )
-        yield from self._tasks()
+        yield from self._tasks(components)
 
-    def _latency(self) -> Iterator[Metric]:
+    def _latency(self, run: Snapshot) -> Iterator[Metric]:
         text = "Seconds from a block's arrival to its end, or of batches"
-        if (latency := self.snapshot.latency) is not None:
+        if (latency := run.latency) is not None:
             shares = [((share,), value) for share, value in _quantiles(latency)]
             said = f"{text}, since the run began."
             yield from self._family("latency_seconds", said, shares, ("quantile",))
-        if (recent := self.snapshot.recent) is not None:
+        if (recent := run.recent) is not None:
             window = f"{recent.over:.0f} s"
             of_window = [((share, window), value) for share, value in _quantiles(recent)]
             said, labels = f"{text}, in the last seconds (window).", ("quantile", "window")
             yield from self._family("recent_latency_seconds", said, of_window, labels)
 
-    def _tasks(self) -> Iterator[Metric]:
+    def _tasks(self, components: Iterable[ComponentMetrics]) -> Iterator[Metric]:
         values = [
             ((c.component, str(task)), received)
-            for c in self.snapshot.components
+            for c in components
             for task, received in enumerate(c.per_task[:MOST_TASKS])
         ]
         text = f"Tuples taken in by each of the first {MOST_TASKS} tasks."
