@@ -227,6 +227,27 @@ def test_browsers_leave_out_the_port_of_http(host: str) -> None:
     assert refused.status == 421
 
 
+def test_who_brings_the_token_of_another_run_is_told_so_and_it_is_not_printed(
+    dashboard: Dashboard,
+) -> None:
+    path, other = "/api/actions/pause", "x" * 43
+    assert "got none" in ask(dashboard, path, "POST", b"{}").json["error"]
+    for headers in ({"Authorization": f"Bearer {other}"}, cookie(dashboard, other)):
+        error = ask(dashboard, path, "POST", b"{}", headers).json["error"]
+        assert "got another one" in error
+        assert other not in error
+        said = ask(dashboard, path, "POST", b"{}", headers | {"Accept": "text/html"}).body
+        assert b"The token is not that of this page" in said
+        assert other.encode() not in said
+    unlike = {"Cookie": "thalweg-1=x"}  # of the page of another run, at its own port
+    assert "got none" in ask(dashboard, path, "POST", b"{}", unlike).json["error"]
+    beyond = Door(Access(TOKEN, "0.0.0.0", 7788))  # noqa: S104 (as an owner may say)
+    scope = {"method": "GET", "path": "/", "query_string": b"token=" + other.encode()}
+    refused = beyond.check(scope, {b"host": "10.0.0.1:7788"})
+    assert "got another one" in str(refused)
+    assert other not in str(refused)
+
+
 def test_a_browser_without_the_token_reads_a_sentence_and_a_program_reads_json(
     dashboard: Dashboard,
 ) -> None:

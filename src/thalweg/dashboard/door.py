@@ -39,6 +39,17 @@ SAID = {
 }
 
 
+#: The token that is needed.
+_OWN = "that of this dashboard"
+
+
+class _OtherToken(Refusal):
+    """A token came that is not the one of this dashboard."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, 401)
+
+
 @dataclass(frozen=True)
 class Door:
     """Decides which requests are heard: on loopback all may look, and who has the token may act.
@@ -71,7 +82,7 @@ class Door:
         if (reads and self.access.is_loopback) or self.carries_token(scope):
             return None
         if not self.is_known(headers):
-            return self._unknown()
+            return self._unknown(scope, headers)
         if not reads and b"authorization" not in headers and origin is None:
             # A cookie comes by itself, also with what another page has sent.
             text = explain("header Origin", "", "that of this page, beside a cookie", "none")
@@ -93,9 +104,17 @@ class Door:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
         return len(given) == 1 and self.access.opens(given[0])
 
-    def _unknown(self) -> Refusal:
+    def _gives_one(self, scope: Scope, headers: Headers) -> bool:
+        """Say whether a request brings a token, whichever."""
+        names = (each.partition("=")[0].strip() for each in headers.get(b"cookie", "").split(";"))
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        return b"authorization" in headers or self.cookie in names or given is not None
+
+    def _unknown(self, scope: Scope, headers: Headers) -> Refusal:
         hint = "open the address that was printed when this began, with its token"
-        return Refusal(explain("token", "", "that of this dashboard", "none", hint), 401)
+        if self._gives_one(scope, headers):
+            return _OtherToken(explain("token", "", _OWN, "another one, of another run say", hint))
+        return Refusal(explain("token", "", _OWN, "none", hint), 401)
 
 
 #: What people read before they have the page; its styles need the token as well.
@@ -110,6 +129,7 @@ _SENTENCE = """<!doctype html>
 <p>{text}</p>
 </html>
 """
+_OTHER = "The token is not that of this page"
 _HEADS = {401: "This page needs its token"}
 _HINT = (
     "Open the address that was printed in the terminal when this began: it ends in ?token=..., "
@@ -122,6 +142,7 @@ def refused(refusal: Refusal, headers: Headers) -> Response:
     if "text/html" not in headers.get(b"accept", ""):
         return answer({"error": str(refusal)}, refusal.status)
     head = _HEADS.get(refusal.status, "This was refused")
+    head = _OTHER if isinstance(refusal, _OtherToken) else head
     text = _HINT if refusal.status == 401 else escape(str(refusal))
     return HTMLResponse(_SENTENCE.format(head=head, text=text), refusal.status)
 
