@@ -5,8 +5,9 @@ from __future__ import annotations
 import http.client
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -97,6 +98,38 @@ def test_figures_are_those_of_the_last_look(dashboard: Dashboard) -> None:
     assert answer.headers["content-type"].startswith("text/plain")
     assert figure(answer.body.decode(), "tuples_in_total") == last.tuples_in
     assert figure(answer.body.decode(), "pending_tuples") == last.pending
+
+
+def test_a_live_run_tells_what_its_process_takes_and_a_recording_does_not() -> None:
+    hub = Hub()
+    told(hub)
+    seen = []
+    several = Actions(Steering(), threading.Event(), ("kill",), several=True)
+    for actions in (Actions(Steering(), threading.Event(), ()), several, None):
+        with Dashboard(hub, None, actions) as made:
+            text = ask(made, "/metrics").body.decode()
+            names = ("process_resident_memory_bytes", "process_cpu_seconds_total")
+            seen.append([f"\n{name} " in text for name in names])
+    assert seen == [[True, True], [False, False], [False, False]]
+
+
+def test_only_who_tells_errors_looks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub, asked = Hub(), []
+    told(hub)
+    recent = hub.recent
+
+    def noting(kinds: Collection[str], most: int) -> list[dict[str, Any]]:
+        asked.extend(kinds)
+        return recent(kinds, most)
+
+    monkeypatch.setattr(hub, "recent", noting)
+    with Dashboard(hub) as made:
+        ask(made, "/metrics")
+        (about,) = ask(made, "/api/v1/topology/summary").json["topologies"]
+        assert "tuple_refused" not in asked
+        page = ask(made, f"/api/v1/topology/{about['encodedId']}").json
+    assert "tuple_refused" in asked
+    assert page["bolts"][0]["lastError"].startswith("right to left")
 
 
 def test_scripts_find_storms_paths(dashboard: Dashboard) -> None:

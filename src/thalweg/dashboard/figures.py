@@ -44,24 +44,33 @@ def figures(
     hub: Hub,
     now: Callable[[], float] = time.time,
     named: Callable[[], Mapping[str, Any]] = dict,
+    process: Callable[[], str] = str,
 ) -> dict[str, Handler]:
-    """Give what answers, by path; ``named`` gives what is said of the run instead of its record."""
+    """Give what answers, by path.
 
-    def seen_now() -> Seen:
-        return seen(hub, now(), named())
+    ``named`` gives what is said of the run instead of its record, ``process`` what Prometheus is
+    told of the process of the run, where that is this one.
+    """
+
+    def seen_now(errors: bool) -> Seen:
+        return seen(hub, now(), named(), errors)
 
     def of(read: Callable[[Seen], Any]) -> Handler:
-        return lambda _request, _body: read(seen_now())
+        return lambda _request, _body: read(seen_now(errors=False))
 
     def one(request: Request, _body: bytes) -> Any:
-        return topology_page(_asked(request, seen_now()), window(request))
+        return topology_page(_asked(request, seen_now(errors=True)), window(request))
 
     def component(request: Request, _body: bytes) -> Any:
-        name, of_run = request.path_params["component"], _asked(request, seen_now())
+        name = request.path_params["component"]
+        of_run = _asked(request, seen_now(errors=True))
         check_component(of_run, name)
         return component_page(of_run, name, window(request))
 
-    every = (of(_metrics), of(cluster_summary), of(topology_summary), one, component)
+    def metrics(of_run: Seen) -> Response:
+        return prometheus(_text(of_run) + process())
+
+    every = (of(metrics), of(cluster_summary), of(topology_summary), one, component)
     return dict(zip(PATHS, every, strict=True))
 
 
@@ -73,8 +82,11 @@ def check_component(of_run: Seen, name: str) -> None:
         raise Refusal(str(error), 404) from error
 
 
-def seen(hub: Hub, now: float, named: Mapping[str, Any]) -> Seen:
-    """Put together what the last records say of a run, under the name that it is known by."""
+def seen(hub: Hub, now: float, named: Mapping[str, Any], errors: bool = True) -> Seen:
+    """Put together what the last records say of a run, under the name that it is known by.
+
+    Errors are among many other records, which are all read for them: only who tells them asks.
+    """
     topology = hub.last(TOPOLOGY)
     looks = [found for kind in ("progress", "run_finished") if (found := hub.last(kind))]
     if topology is None or not looks:
@@ -84,8 +96,8 @@ def seen(hub: Hub, now: float, named: Mapping[str, Any]) -> Seen:
         snapshot = msgspec.convert(last["snapshot"], Snapshot)
     except msgspec.ValidationError as error:  # a file from elsewhere
         raise Refusal(explain("figures", "", "a snapshot", str(error)), 422) from error
-    errors = hub.recent(ERRORS, _MOST_ERRORS)
-    return Seen({**topology, **named}, snapshot, errors, _status(hub, last), now)
+    told = hub.recent(ERRORS, _MOST_ERRORS) if errors else ()
+    return Seen({**topology, **named}, snapshot, told, _status(hub, last), now)
 
 
 def _status(hub: Hub, last: dict[str, Any]) -> str:
@@ -95,9 +107,9 @@ def _status(hub: Hub, last: dict[str, Any]) -> str:
     return "INACTIVE" if activated and not activated[0]["active"] else "ACTIVE"
 
 
-def _metrics(of_run: Seen) -> Response:
+def _text(of_run: Seen) -> str:
     life = Life(up=of_run.status != "KILLED", paused=of_run.status == "INACTIVE")
-    return prometheus(prometheus_text(of_run.snapshot, of_run.topology["name"], life))
+    return prometheus_text(of_run.snapshot, of_run.topology["name"], life)
 
 
 def prometheus(text: str) -> Response:

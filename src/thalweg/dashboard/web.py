@@ -21,6 +21,7 @@ from thalweg.dashboard.hub import Hub, is_over
 from thalweg.dashboard.picture import picture
 from thalweg.dashboard.streaming import MEDIA_TYPE, OTHER, Told
 from thalweg.errors import explain
+from thalweg.exporting.prometheus import process_text
 from thalweg.recording.records import TOPOLOGY
 from thalweg.server.answering import Guard, answer, endpoint, no_route
 from thalweg.server.life import Refusal
@@ -60,14 +61,14 @@ class Pages:
 
     def routes(self) -> list[BaseRoute]:
         """Give those of the page of a run."""
+        actions = self._actions
+        here = actions is not None and not actions.several and not self.served
+        told = figures(self._hub, named=self.named, process=process_text if here else str)
         return [
             *self.common(),
             Route("/api/topology", endpoint(self._topology), methods=["GET"]),
             Route("/api/actions/{name}", endpoint(self._act), methods=["POST"]),
-            *(
-                Route(path, endpoint(handle), methods=["GET"])
-                for path, handle in figures(self._hub, named=self.named).items()
-            ),
+            *(Route(path, endpoint(handle), methods=["GET"]) for path, handle in told.items()),
         ]
 
     async def _page(self, request: Request) -> Response:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -96,6 +96,13 @@ def prometheus_text(snapshot: Snapshot | None, topology: str, life: Life | None 
 
 def _quantiles(latency: Latency) -> Iterator[tuple[str, float]]:
     yield from (("0.5", latency.p50), ("0.95", latency.p95), ("0.99", latency.p99))
+
+
+def process_text() -> str:
+    """Write how much memory and processor time this process has taken, where the system says so."""
+    registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
+    return generate_latest(registry).decode()
 
 
 @dataclass(frozen=True, eq=False)  # registries look collectors up by what they are
