@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thalweg.dashboard.hub import LOOKS, Hub, Limits, leading
-from thalweg.recording.records import standing
+from thalweg.dashboard.hub import Hub, Limits, leading
+from thalweg.recording.records import LOOKS, shelf
 
 SMALL = Limits(looks=8, others=6, bytes=4000)
 KINDS = st.sampled_from(["progress", "keys", "batch_done", "noticed", "tuple_refused", "topology"])
@@ -39,8 +40,8 @@ def test_whatever_comes_the_hub_stays_small_and_in_order(told: list[tuple[str, i
             of_look = [each for each in kept if kinds[each.n] == look]
             assert len(of_look) <= SMALL.looks
             assert len(of_look) == 1 or sum(len(each.data) for each in of_look) <= SMALL.bytes
-        others = [each for each in found if kinds[each] in ("noticed", "tuple_refused")]
-        assert len(others) <= SMALL.others
+        for other in ("noticed", "tuple_refused"):
+            assert sum(kinds[each] == other for each in found) <= SMALL.others
         assert hub.gone == n - len(found)
 
 
@@ -68,10 +69,20 @@ def test_a_flood_of_refusals_drives_out_nothing_else() -> None:
     hub = Hub(SMALL)
     hub.add(record(1, "topology", name="words"))
     hub.add(record(2, "progress"))
-    for n in range(3, 200):
+    hub.add(record(3, "noticed", text="a host has joined"))
+    for n in range(4, 200, 2):
         hub.add(record(n, "tuple_refused"))
-    assert numbers(hub)[:2] == [1, 2]
+        hub.add(record(n + 1, "child_said"))
+    assert numbers(hub)[:3] == [1, 2, 3]
     assert hub.last("topology") == record(1, "topology", name="words")
+    assert hub.last("noticed") == record(3, "noticed", text="a host has joined")
+    assert len(hub.recent(("tuple_refused",), 100)) == SMALL.others
+
+
+def test_who_gets_a_record_is_told_its_shelf() -> None:
+    hub = Hub()
+    hub.add(record(1, "record_refused"))
+    assert json.loads(hub.after(0)[0].data) == {**record(1, "record_refused"), "shelf": "refused"}
 
 
 def test_much_is_given_in_pieces() -> None:
@@ -175,8 +186,8 @@ def test_of_policies_that_are_only_asked_none_leads() -> None:
 def test_of_all_that_says_how_things_are_the_last_is_known_at_any_moment(
     told: list[dict[str, Any]],
 ) -> None:
-    hub, named = Hub(SMALL), dict[str | None, list[int]]()
+    hub, named = Hub(SMALL), dict[str, list[int]]()
     for n, each in enumerate(told, 1):
         hub.add(record(n, **each))
-        named.setdefault(standing(each), []).append(n)
+        named.setdefault(shelf(each), []).append(n)
     assert numbers(hub) == sorted(n for each in named.values() for n in each[-SMALL.others :])

@@ -18,10 +18,19 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="no Node.js: scripts/setup 
 
 BEGIN = """
 import {
-  Store, bridged, busyShare, growth, overSince, perSecond, series, shares, sharesOver,
-  tasksReceived, wishes,
+  Store, bridged, busyShare, gathered, growth, leftOut, overSince, perSecond, series, shares,
+  sharesOver, tasksReceived, wishes,
 } from "./store.mjs";
 const store = new Store();
+// As the hub names them.
+const shelf = ({ kind, replaces, carried_out, text }) => {
+  if (kind === "topology" || kind.startsWith("run_")) return "lasting";
+  if (kind === "decided" && replaces != null) return "leading";
+  if (kind === "decided") return carried_out && text ? "done" : "looked";
+  return { tuple_refused: "refused", noticed: "others" }[kind] ?? kind;
+};
+const keep = store.add.bind(store);
+store.add = (record) => keep({ ...record, shelf: shelf(record) });
 const one = (busy, received) => ({ component: "count", degree: 2, busy, received, task_stats: [] });
 const look = (n, elapsed, kind = "progress") => store.add({
   n, at: elapsed, kind,
@@ -215,6 +224,34 @@ def test_what_was_told_is_kept_within_bounds_and_in_order(tmp_path: Path) -> Non
         kept = [n for n, each in found[4:] if each == kind]
         assert 4500 <= len(kept) <= 5000
         assert kept == list(range(last + 1 - len(kept), last + 1))
+
+
+def test_what_was_said_is_not_driven_out_by_what_was_refused(tmp_path: Path) -> None:
+    script = """
+    store.add({ n: 1, at: 0, kind: "noticed", text: "a host has joined" });
+    for (let n = 2; n <= 5002; n += 1) store.add({ n, at: n, kind: "tuple_refused" });
+    console.log(JSON.stringify(store.others.slice(0, 2).map((each) => each.n)));
+    """
+    assert said(tmp_path, script) == [1, 502]
+
+
+def test_refusals_for_one_reason_are_one_line_with_the_last_tuple(tmp_path: Path) -> None:
+    script = """
+    const refused = (n, component, reason, more) => (
+      { n, kind: "tuple_refused", component, reason, tuple_text: `(${n})`, ...more });
+    const told = [
+      refused(1, "count", "no number"), refused(2, "count", "no number"),
+      refused(3, "out", "no number"),
+      { n: 4, kind: "noticed", text: "more" }, { n: 5, kind: "noticed", text: "more" },
+      refused(6, "count", "no number", { left_out: 700 }), refused(7, "count", "too long"),
+    ];
+    const lines = gathered(told).map(([each, times]) => [each.n, times]);
+    const last = { n: 8, kind: "lost", progress: 3, others: 900 };
+    console.log(JSON.stringify([lines, leftOut([]), leftOut(told), leftOut([...told, last])]));
+    """
+    lines, none, some, all_ = said(tmp_path, script)
+    assert sorted(lines) == [[3, 1], [4, 1], [5, 1], [6, 3], [7, 1]]
+    assert (none, some, all_) == (0, 700, 900)
 
 
 def test_what_was_carried_out_is_not_driven_out_by_wishes_and_looks(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from thalweg.events import (
     TupleRefused,
 )
 from thalweg.recording import files
+from thalweg.recording.floods import BETWEEN
 from thalweg.recording.reading import Recording
 from thalweg.recording.recorder import Recorder
 from thalweg.recording.records import record_of, topology_record
@@ -57,8 +58,9 @@ def test_a_recording_stays_small_and_has_the_whole_run_still(tmp_path: Path, man
         assert times[0] < 500
 
 
-def test_refused_tuples_are_kept_again_after_the_file_was_made_smaller(tmp_path: Path) -> None:
-    bounds = Hand().settings(every=0.001, many=2, most_bytes=1)
+def test_a_file_that_was_made_smaller_goes_on_with_a_few_refused_tuples(tmp_path: Path) -> None:
+    hand = Hand()
+    bounds = hand.settings(every=0.001, many=2, most_bytes=1)
     recorder = Recorder(tmp_path / "run.sqlite", words(), "inline", settings=bounds)
     refused = TupleRefused("counts", 0, "to", "no")
     for _ in range(5):  # it does not write before it is entered
@@ -66,15 +68,34 @@ def test_refused_tuples_are_kept_again_after_the_file_was_made_smaller(tmp_path:
     assert recorder.more == 3
     with recorder:
         until(recorder, 3)  # the first write, after which the file is too large
-        recorder.listen(Noticed("the next write, which comes after that"))
-        until(recorder, 4)
         recorder.listen(refused)
-    assert (recorder.failure, recorder.more) == ("", 3)
+        hand.now += BETWEEN
+        recorder.listen(refused)
+    assert (recorder.failure, recorder.more, recorder.written) == ("", 4, 5)
 
 
 def until(recorder: Recorder, written: int) -> None:
     while recorder.written < written and not recorder.failure:
         time.sleep(0)
+
+
+def test_what_is_refused_drives_out_neither_what_was_said_nor_what_was_carried_out(
+    tmp_path: Path,
+) -> None:
+    done = Decided("counts 1 -> 2", "ds2", 0.0, {"counts": (1, 2)})
+    few: list[Event] = [Noticed("begun"), *[done, Reconfigured("epoch 1", {"epoch": 1})] * 300]
+    refused = [TupleRefused("counts", 0, f"{Random(n).randbytes(300)!r}", "no") for n in range(999)]
+    file = files.create(tmp_path / "run.sqlite")
+    records = [record_of(event, n, float(n), 0.0) for n, event in enumerate([*few, *refused], 2)]
+    files.add(file, [topology_record(words(), "inline"), *records])
+    for _ in range(3):
+        files.thin(file)
+    files.finish(file)
+    with Recording.open(tmp_path / "run.sqlite") as recording:
+        left = [record["n"] for record in recording.records()]
+    assert left[:602] == list(range(1, 603))
+    assert left[602:] == list(range(1602 - len(left[602:]), 1602))
+    assert 100 < len(left[602:]) < 130
 
 
 @settings(max_examples=30)

@@ -258,11 +258,14 @@ def test_looks_become_rarer_and_their_number_is_bounded(times: list[float]) -> N
     assert all(later - before >= spacing(later) for before, later in gaps)
 
 
-def test_of_what_comes_with_every_tuple_the_first_are_kept(tmp_path: Path) -> None:
+def test_of_what_comes_with_every_tuple_the_first_are_kept_and_then_a_few(tmp_path: Path) -> None:
     path = tmp_path / "run.sqlite"
     many = [(1.0, TupleRefused("count", 0, f"tuple {i}", "no")) for i in range(10)]
-    recorder = recorded(path, [*many, (2.0, Noticed("and on"))], many=4)
-    assert (recorder.lost, recorder.more) == (0, 6)
-    assert kinds(path) == ["topology", *["tuple_refused"] * 4, "noticed", "lost"]
+    later = [(1.0 + 0.15 * i, TupleRefused("count", 0, "later", "no")) for i in range(1, 5)]
+    recorder = recorded(path, [*many, *later, (2.0, Noticed("and on"))], many=4)
+    assert (recorder.lost, recorder.more) == (0, 8)
+    assert kinds(path) == ["topology", *["tuple_refused"] * 6, "noticed", "lost"]
     with Recording.open(path) as recording:
-        assert recording.summary().more == 6
+        assert recording.summary().more == 8
+        refused = recording.records(kinds=["tuple_refused"])
+        assert [record.get("left_out", 0) for record in refused] == [0, 0, 0, 0, 7, 8]

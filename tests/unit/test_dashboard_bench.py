@@ -10,7 +10,7 @@ from thalweg.bench import dashboard
 from thalweg.errors import ThalwegError
 
 
-@pytest.mark.parametrize("name", ["bolts", "blocks"])
+@pytest.mark.parametrize("name", ["bolts", "blocks", "refused"])
 def test_a_run_counts_all_words(name: str) -> None:
     found = dashboard.measured(name, 1000, dashboard.FollowOptions())
     assert found["per_second"] > 0
@@ -28,7 +28,8 @@ def test_runs_come_as_without_with_with_without(monkeypatch: pytest.MonkeyPatch)
 
     def once(name: str, how: str, _words: int) -> dict[str, float]:
         asked.append((name, how))
-        speed = 95.0 if how == dashboard.SHOWN else 100.0
+        shown = 50.0 if name == "refused" else 95.0
+        speed = shown if how == dashboard.SHOWN else 100.0
         return {"per_second": speed, "per_cpu_second": speed}
 
     monkeypatch.setattr(dashboard, "once", once)
@@ -37,7 +38,8 @@ def test_runs_come_as_without_with_with_without(monkeypatch: pytest.MonkeyPatch)
     assert [how for name, how in asked if name == "bolts"] == ["without", "with", "with", "without"]
     assert set(found) == {"name", "environment", "results", "summary"}
     assert found["summary"]["overhead_share"] == pytest.approx(0.05)
-    assert len(told) == len(asked) == 8
+    assert found["summary"]["refused_overhead_share"] == pytest.approx(0.5)
+    assert len(told) == len(asked) == 12
 
 
 def test_a_wrong_count_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

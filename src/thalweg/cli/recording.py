@@ -19,7 +19,7 @@ from thalweg.cli.output import writing
 from thalweg.cli.saying import log, note_told, say
 from thalweg.cli.watching import Begun, Listener, Watcher
 from thalweg.errors import UsageError, explain
-from thalweg.events import Event, Noticed, Progress, RecordRefused, RunFailed, TupleRefused
+from thalweg.events import Event, Progress, RunFailed
 from thalweg.recording.files import check_new
 from thalweg.recording.reading import Recording
 from thalweg.recording.recorder import Recorder
@@ -28,8 +28,6 @@ from thalweg.recording.report import report_page
 
 #: Seconds between two lines of progress in a log.
 _PROGRESS_EVERY = 10.0
-#: Refused tuples and records that are logged; the others are counted in the metrics.
-_REFUSALS = 10_000
 
 
 class LogFormat(StrEnum):
@@ -115,23 +113,15 @@ class JsonLog:
     def watch(self, run: Begun) -> Iterator[Listener]:
         """Begin with the topology."""
         numbering, shown, lock = Numbering(), -_PROGRESS_EVERY, threading.Lock()
-        refused = 0
         self._line(numbering.topology(run.topology, run.runtime, run.policy))
 
         def hear(event: Event) -> None:
-            nonlocal shown, refused
+            nonlocal shown
             if isinstance(event, Progress):
                 if event.snapshot.elapsed - shown < _PROGRESS_EVERY:
                     return
                 shown = event.snapshot.elapsed
             with lock:
-                if isinstance(event, TupleRefused | RecordRefused):
-                    refused += 1
-                    if refused > _REFUSALS:
-                        return
-                    if refused == _REFUSALS:
-                        more = Noticed("from now on what is refused is counted, and not logged")
-                        self._line(numbering.record(more))
                 self._line(numbering.record(event))
 
         try:
@@ -140,8 +130,13 @@ class JsonLog:
             hear(RunFailed.of(error))
             note_told(error)
             raise
+        finally:
+            with lock:
+                self._line(numbering.lost())
 
-    def _line(self, record: Record) -> None:
+    def _line(self, record: Record | None) -> None:
+        if record is None:
+            return
         if "snapshot" in record:
             whole = {**record["snapshot"]}
             del whole["components"]

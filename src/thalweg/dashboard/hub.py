@@ -15,13 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from thalweg.recording.records import DECISIONS, TOPOLOGY, standing
+from thalweg.recording.records import DECISIONS, FEW, LASTING, LOOKS, TOPOLOGY, shelf
 
-#: Kinds of which there are many, each a look at the same things.
-LOOKS = frozenset({"progress", "keys", "batch_done"})
-#: Kinds that are few, and without which the others cannot be understood.
-_LASTING = frozenset({TOPOLOGY, "run_started", "run_finished", "run_failed"})
-#: Those of them with which a run is over.
+#: Kinds with which a run is over.
 _ENDS = frozenset({"run_finished", "run_failed"})
 _MOST_LASTING = 64
 #: Among so many decisions there is one of each policy.
@@ -104,21 +100,13 @@ def _over(kept: Sized, size: int, most: int, most_bytes: int) -> bool:
     return len(kept) > most or size > most_bytes
 
 
-def _behind(shelf: _Lines | _Looks, n: int) -> Iterator[Kept]:
-    return takewhile(lambda record: record.n > n, shelf.newest())
+def _behind(records: _Lines | _Looks, n: int) -> Iterator[Kept]:
+    return takewhile(lambda record: record.n > n, records.newest())
 
 
-def _place(record: Mapping[str, Any]) -> str:
-    """Name the shelf of a record; what says how things are is driven out by its like only."""
-    kind = str(record["kind"])
-    if kind in LOOKS:
-        return kind
-    return "lasting" if kind in _LASTING else standing(record) or "others"
-
-
-def _places(kinds: Collection[str]) -> set[str]:
+def _shelves(kinds: Collection[str]) -> set[str]:
     """Name the shelves where records of some kinds can be."""
-    found = {_place({"kind": kind}) for kind in kinds}
+    found = {shelf({"kind": kind}) for kind in kinds}
     return found | {*DECISIONS} if "decided" in kinds else found
 
 
@@ -128,7 +116,7 @@ class Hub:
     >>> hub = Hub()
     >>> hub.add({"n": 1, "kind": "noticed", "text": "hello"})
     >>> hub.after(0)
-    [Kept(n=1, data=b'{"n":1,"kind":"noticed","text":"hello"}')]
+    [Kept(n=1, data=b'{"n":1,"kind":"noticed","text":"hello","shelf":"others"}')]
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -139,10 +127,11 @@ class Hub:
         self.closed = False
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Keep a record; its number is higher than all before."""
-        kept = Kept(record["n"], msgspec.json.encode(record))
+        """Keep a record; its number is higher than all before. Who gets it is told its shelf."""
+        name = shelf(record)
+        kept = Kept(record["n"], msgspec.json.encode({**record, "shelf": name}))
         with self._lock:
-            self._shelf(_place(record)).add(kept)
+            self._shelf(name).add(kept)
         self._wake()
 
     def _shelf(self, name: str) -> _Lines | _Looks:
@@ -150,14 +139,14 @@ class Hub:
         if name in LOOKS and name not in self._shelves:
             self._shelves[name] = _Looks(limits.looks, limits.bytes)
         elif name not in self._shelves:
-            most = _MOST_LASTING if name == "lasting" else limits.others
+            most = _MOST_LASTING if name == FEW else limits.others
             self._shelves[name] = _Lines(most, limits.bytes)
         return self._shelves[name]
 
     def after(self, n: int, most_bytes: int = 4 << 20) -> list[Kept]:
         """Give the records behind a number, the first ones up to about so many bytes."""
         with self._lock:
-            found = [record for shelf in self._shelves.values() for record in _behind(shelf, n)]
+            found = [record for each in self._shelves.values() for record in _behind(each, n)]
         found.sort()
         size = 0
         for count, record in enumerate(found, 1):
@@ -170,7 +159,7 @@ class Hub:
     def newest(self) -> int:
         """Number of the newest record; 0 before the first."""
         with self._lock:
-            ends = (next(shelf.newest(), None) for shelf in self._shelves.values())
+            ends = (next(each.newest(), None) for each in self._shelves.values())
             return max((record.n for record in ends if record is not None), default=0)
 
     def last(self, kind: str) -> dict[str, Any] | None:
@@ -180,11 +169,12 @@ class Hub:
     def recent(self, kinds: Collection[str], most: int) -> list[dict[str, Any]]:
         """Give the last records of some kinds, the oldest first."""
         with self._lock:
-            shelves = _places(kinds) & self._shelves.keys()
+            shelves = _shelves(kinds) & self._shelves.keys()
             kept = sorted(record for name in shelves for record in self._shelves[name].newest())
         found: list[dict[str, Any]] = []
         for record in reversed(kept):
             made = msgspec.json.decode(record.data)
+            del made["shelf"]
             if made["kind"] in kinds:
                 found.append(made)
             if len(found) == most:
@@ -195,7 +185,7 @@ class Hub:
     def gone(self) -> int:
         """How many records are kept no more."""
         with self._lock:
-            return sum(shelf.gone for shelf in self._shelves.values())
+            return sum(each.gone for each in self._shelves.values())
 
     @property
     def followed(self) -> bool:
@@ -237,7 +227,7 @@ def is_over(hub: Hub) -> bool:
     >>> is_over(hub)
     False
     """
-    last = hub.recent(_LASTING, 1)
+    last = hub.recent(LASTING, 1)
     return bool(last) and last[0]["kind"] in _ENDS
 
 

@@ -7,12 +7,15 @@ from types import TracebackType
 
 from thalweg.dashboard.hub import Hub
 from thalweg.events import Event, RunFailed
-from thalweg.recording.records import Numbering
+from thalweg.recording.records import Numbering, Record
 from thalweg.topology import Topology
 
 
 class Telling:
-    """A listener; to be entered before the run and left after it."""
+    """A listener; to be entered before the run and left after it.
+
+    Of what comes with every tuple the hub gets the first ones, then a few per second.
+    """
 
     def __init__(
         self,
@@ -29,7 +32,11 @@ class Telling:
     def listen(self, event: Event) -> None:
         """Take in an event; any thread may call it."""
         with self._lock:
-            self._hub.add(self._numbering.record(event))
+            self._add(self._numbering.record(event))
+
+    def _add(self, record: Record | None) -> None:
+        if record is not None:
+            self._hub.add(record)
 
     def __enter__(self) -> Telling:
         return self
@@ -39,3 +46,5 @@ class Telling:
     ) -> None:
         if error is not None:
             self.listen(RunFailed.of(error))
+        with self._lock:
+            self._add(self._numbering.lost())

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from thalweg.errors import ThalwegError, UsageError, explain
-from thalweg.recording.records import Record, standing
+from thalweg.recording.records import DONE, LASTING, LEADING, LOOKED, LOOKS, Record, shelf
 
 #: Says that an SQLite file is a recording, and how it is laid out.
 APPLICATION, VERSION = 0x7468_6C77, 1
@@ -38,9 +38,10 @@ _OTHER = (
     "an older Thalweg made it, which can still show it",
     "a newer Thalweg made it: pip install --upgrade thalweg",
 )
-#: Kinds of which there are many, each a look at the same things.
-LOOKS = ("progress", "keys", "batch_done")
-_SIZES = "SELECT kind, SUM(LENGTH(fields)) FROM records GROUP BY kind"
+#: All records, with what has to be read to know their shelf.
+_SHELVED = """
+SELECT n, kind, LENGTH(fields), CASE kind WHEN 'decided' THEN fields END FROM records ORDER BY n
+"""
 _SPAN = "SELECT COUNT(*), MAX(at) - MIN(at) FROM records WHERE kind = ?"
 #: Of all looks within so many seconds the newest stays.
 _WIDER = """
@@ -48,21 +49,8 @@ DELETE FROM records WHERE kind = :kind AND n NOT IN (
     SELECT MAX(n) FROM records WHERE kind = :kind GROUP BY CAST(at / :seconds AS INTEGER)
 )
 """
-#: Of what says how things are the last hundred stay, of each.
-_OLDER_HALF = """
-WITH told AS (
-    SELECT n, ROW_NUMBER() OVER (PARTITION BY standing(kind, fields) ORDER BY n DESC) AS place
-    FROM records WHERE kind IN ('activated', 'decided', 'reconfigured')
-),
-others AS (
-    SELECT n FROM records WHERE kind NOT IN (
-        'progress', 'keys', 'batch_done', 'topology', 'run_started', 'run_finished', 'run_failed'
-    ) AND n NOT IN (SELECT n FROM told WHERE place <= 100)
-)
-DELETE FROM records WHERE n IN (
-    SELECT n FROM others ORDER BY n LIMIT (SELECT (COUNT(*) + 1) / 2 FROM others)
-)
-"""
+#: By shelf, how many records stay however small the file is made, the last ones.
+_STAY = {LEADING: 10_000, DONE: 10_000, "reconfigured": 10_000, LOOKED: 100, "activated": 100}
 
 Row = tuple[int, float, float, str, bytes]
 
@@ -147,23 +135,35 @@ def size(connection: sqlite3.Connection) -> int:
 
 
 def thin(connection: sqlite3.Connection) -> None:
-    """Make a file smaller: looks become half as many, or the older half of all else goes.
+    """Make a file smaller: looks become half as many, or the older half of another shelf goes.
 
-    That of which there is more. Looks stay over the whole time, at wider intervals; what was said
-    last of how things are stays as well.
+    That of which there is most. Looks stay over the whole time, at wider intervals; so do the last
+    reconfigurations, decisions and pauses.
     """
-    sizes = dict(connection.execute(_SIZES).fetchall())
-    looks = sum(sizes.get(kind, 0) for kind in LOOKS)
-    others = sum(sizes.values()) - looks
-    if looks >= others:
+    shelves: dict[str, list[tuple[int, int]]] = {}
+    looks = 0
+    for n, kind, bytes_, fields in connection.execute(_SHELVED):
+        if kind in LOOKS:
+            looks += bytes_
+        elif kind not in LASTING:
+            shelves.setdefault(_shelf(kind, fields), []).append((n, bytes_))
+    mays = (kept[: max(0, len(kept) - _STAY.get(name, 0))] for name, kept in shelves.items())
+    most = max(mays, key=_bytes, default=[])
+    if looks >= _bytes(most):
         for kind in LOOKS:
             count, span = connection.execute(_SPAN, (kind,)).fetchone()
             if span:
                 connection.execute(_WIDER, {"kind": kind, "seconds": 2 * span / count})
     else:
-        connection.create_function("standing", 2, _standing, deterministic=True)
-        connection.execute(_OLDER_HALF)
+        older = [(n,) for n, _ in most[: (len(most) + 1) // 2]]
+        connection.execute("BEGIN")
+        connection.executemany("DELETE FROM records WHERE n = ?", older)
+        connection.execute("COMMIT")
     connection.execute("VACUUM")
+
+
+def _bytes(records: list[tuple[int, int]]) -> int:
+    return sum(bytes_ for _, bytes_ in records)
 
 
 def finish(connection: sqlite3.Connection) -> None:
@@ -208,9 +208,10 @@ def _record(row: Row) -> Record:
     return {**head, **fields, **head}
 
 
-def _standing(kind: str, fields: bytes) -> str | None:
+def _shelf(kind: str, fields: bytes | None) -> str:
     # Only a decision has to be read to know what it says.
-    return standing(_record((0, 0.0, 0.0, kind, fields)) if kind == "decided" else {"kind": kind})
+    record = {"kind": kind} if fields is None else _record((0, 0.0, 0.0, kind, fields))
+    return shelf(record)
 
 
 def _about(path: Path, expected: str, got: str, hint: str = "") -> str:

@@ -1,8 +1,8 @@
 """Writes what happens in a run to a file, in a thread of its own.
 
 The run never waits for the disk because of looks at its metrics: when too much waits to be written,
-those are left out, and counted. Of what may come with every tuple the first ones are kept; where
-the file is bounded, the first ones after each time that it was made smaller.
+those are left out, and counted. Of what may come with every tuple the first ones are kept, then a
+few per second.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from thalweg.events import ChildSaid, Event, Progress, RecordRefused, RunFailed, TupleRefused
+from thalweg.events import Event, Progress, RunFailed
 from thalweg.recording import files
-from thalweg.recording.records import LOST, Record, record_of, topology_record
+from thalweg.recording.floods import FIRST, Floods
+from thalweg.recording.records import lost_record, record_of, topology_record
 from thalweg.topology import Topology
 
 #: Seconds between two looks at the metrics that are kept: the least, and the most.
 CLOSEST, WIDEST = 0.1, 5.0
-#: Events of which there may be one for each tuple.
-_MANY = (TupleRefused, RecordRefused, ChildSaid)
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,9 @@ class RecorderSettings:
 
     #: Records that may wait to be written.
     room: int = 2_000
-    #: Refused tuples, refused records and words of children that are kept, of each kind; anew when
-    #: a bounded file was made smaller.
-    many: int = 10_000
+    #: Refused tuples, refused records and words of children that are kept of each component before
+    #: it is only a few per second.
+    many: int = FIRST
     #: Seconds after which what waits is written at the latest.
     every: float = 0.5
     #: Seconds between two looks that are kept, in a long run.
@@ -53,6 +52,8 @@ class _Waiting:
     at: float
     wall: float
     event: Event
+    #: How many were left out before it.
+    left_out: int
 
 
 class Recorder:
@@ -76,11 +77,10 @@ class Recorder:
         self._waiting: deque[_Waiting] = deque()
         self._changed = threading.Condition()
         self._over = False
-        self._heard: Counter[type[Event]] = Counter()
+        self._floods = Floods(self._use.many)
         self._thread = threading.Thread(target=self._write, name="thalweg-recording", daemon=True)
-        #: Looks at metrics that were left out because too much waited to be written, and others of
-        #: which there were too many.
-        self.lost = self.more = 0
+        #: Looks at metrics that were left out because too much waited to be written.
+        self.lost = 0
         #: Records that were written, and what ended the writing before the run ended.
         self.written = 0
         self.failure = ""
@@ -99,6 +99,11 @@ class Recorder:
             self._changed.notify_all()
         self._thread.join()
 
+    @property
+    def more(self) -> int:
+        """How many others were left out, because there were too many."""
+        return self._floods.left_out
+
     def listen(self, event: Event) -> None:
         """Take in an event; any thread may call it."""
         with self._changed:
@@ -106,7 +111,8 @@ class Recorder:
             if self.failure or not self._wanted(event, at):
                 return
             self._number += 1
-            self._waiting.append(_Waiting(self._number, at, self._use.wall(), event))
+            wall = self._use.wall()
+            self._waiting.append(_Waiting(self._number, at, wall, event, self._floods.left_out))
             if len(self._waiting) >= self._use.room // 2:
                 self._changed.notify_all()
 
@@ -119,11 +125,8 @@ class Recorder:
             if len(self._waiting) >= self._use.room:
                 self.lost += 1
                 return False
-        elif isinstance(event, _MANY):
-            self._heard[type(event)] += 1
-            if self._heard[type(event)] > self._use.many:
-                self.more += 1
-                return False
+        elif not self._floods.keeps(event, at):
+            return False
         while len(self._waiting) >= self._use.room and not self.failure and not self._over:
             self._changed.notify_all()
             self._changed.wait()
@@ -154,9 +157,10 @@ class Recorder:
             taken, over = list(self._waiting), self._over
             self._waiting.clear()
             self._changed.notify_all()
-        records = [record_of(each.event, each.n, each.at, each.wall) for each in taken]
+        records = [record_of(w.event, w.n, w.at, w.wall, w.left_out) for w in taken]
         if over and (self.lost or self.more):
-            records.append(self._lost_record())
+            at, wall = self._use.steady() - self._began, self._use.wall()
+            records.append(lost_record(self._number + 1, at, wall, self.lost, self.more))
         if records:
             files.add(self._file, records)
             self.written += len(records)
@@ -167,15 +171,8 @@ class Recorder:
         """Keep the file as small as it should be; where little can go, not again at once."""
         if self._most_bytes is not None and files.size(self._file) > self._most_bytes:
             files.thin(self._file)
-            with self._changed:  # there is room for others again
-                self._heard.clear()
             least = self._use.most_bytes or 0
             self._most_bytes = max(least, files.size(self._file) * 5 // 4)
-
-    def _lost_record(self) -> Record:
-        at, wall = self._use.steady() - self._began, self._use.wall()
-        head = {"n": self._number + 1, "at": at, "wall": wall, "kind": LOST}
-        return head | {"progress": self.lost, "others": self.more}
 
 
 def spacing(at: float) -> float:

@@ -22,6 +22,7 @@ from thalweg.errors import UsageError, explain
 from thalweg.events import Event, Progress, RunFinished
 from thalweg.groupings import describe
 from thalweg.metrics import Snapshot
+from thalweg.recording.floods import MANY, Floods
 from thalweg.topology import Component, Topology
 
 Record = dict[str, Any]
@@ -30,27 +31,42 @@ Record = dict[str, Any]
 LONGEST = 2000
 #: Kind of the first record, and of the one that says how many were left out.
 TOPOLOGY, LOST = "topology", "lost"
-#: A decision with which another policy takes over, one that was carried out, and a look of a
-#: policy that changed nothing or only wished to: what comes often drives out none of the others.
+#: Kinds of which there are many, each a look at the same things.
+LOOKS = frozenset({"progress", "keys", "batch_done"})
+#: Kinds that are few, and without which the others cannot be understood.
+LASTING = frozenset({TOPOLOGY, "run_started", "run_finished", "run_failed"})
+#: Shelves of decisions: one with which another policy takes over, one that was carried out, and a
+#: look of a policy that changed nothing or only wished to.
 LEADING, DONE, LOOKED = DECISIONS = ("leading", "done", "looked")
-#: Other kinds that say how things are from then on.
-_STANDING = frozenset({"activated", "reconfigured"})
+#: Shelf of kinds that are few, and by kind those of others that have one.
+FEW = "lasting"
+_SHELVES = {
+    **{kind: kind for kind in (*LOOKS, "activated", "reconfigured")},
+    **dict.fromkeys(LASTING, FEW),
+    "tuple_refused": "refused",
+    "record_refused": "refused",
+    "child_said": "said",
+}
 
 
-def standing(record: Mapping[str, Any]) -> str | None:
-    """Name what a record says that stays so until it is said anew; None where it only happened.
+def shelf(record: Mapping[str, Any]) -> str:
+    """Name the shelf of a record: where there is no room for all, only its like drives it out.
 
-    >>> standing({"kind": "activated", "active": False})
-    'activated'
-    >>> standing({"kind": "decided", "policy": "ds2", "replaces": "static"})
+    Whatever else is told, it stays known whether sources pause and who decides; what comes with
+    every tuple drives out nothing but itself.
+
+    >>> shelf({"kind": "activated", "active": False}), shelf({"kind": "tuple_refused"})
+    ('activated', 'refused')
+    >>> shelf({"kind": "decided", "policy": "ds2", "replaces": "static"})
     'leading'
-    >>> standing({"kind": "decided", "policy": "ds2", "carried_out": False, "text": "2 -> 3"})
+    >>> shelf({"kind": "decided", "policy": "ds2", "carried_out": False, "text": "2 -> 3"})
     'looked'
-    >>> standing({"kind": "noticed", "text": "a host has joined"})
+    >>> shelf({"kind": "noticed", "text": "a host has joined"})
+    'others'
     """
     kind = str(record["kind"])
     if kind != "decided":
-        return kind if kind in _STANDING else None
+        return _SHELVES.get(kind, "others")
     if record.get("replaces") is not None:
         return LEADING
     return DONE if record.get("carried_out") and record.get("text") else LOOKED
@@ -66,11 +82,20 @@ def kind_of(event: Event) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
 
 
-def record_of(event: Event, n: int, at: float, wall: float) -> Record:
-    """Make the record of an event; numbers that JSON does not have become None."""
+def record_of(event: Event, n: int, at: float, wall: float, left_out: int = 0) -> Record:
+    """Make the record of an event; numbers that JSON does not have become None.
+
+    Where it may come with every tuple it says how many were left out before it.
+    """
     # Snapshots have no texts of users, and are many.
     longest = None if isinstance(event, Progress | RunFinished) else LONGEST
-    return _head(n, at, wall, kind_of(event)) | plain(event, longest)
+    made = _head(n, at, wall, kind_of(event)) | plain(event, longest)
+    return made | {"left_out": left_out} if left_out and isinstance(event, MANY) else made
+
+
+def lost_record(n: int, at: float, wall: float, progress: int = 0, others: int = 0) -> Record:
+    """Make the record that says how many looks, and how many others, were left out."""
+    return _head(n, at, wall, LOST) | {"progress": progress, "others": others}
 
 
 def topology_record(
@@ -158,7 +183,7 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 class Numbering:
-    """Gives records their numbers and times; one per run.
+    """Gives records their numbers and times, as far as they are kept; one per run.
 
     >>> from thalweg.events import Noticed
     >>> numbering = Numbering(steady=iter([10.0, 12.5]).__next__, wall=lambda: 1000.0)
@@ -173,15 +198,27 @@ class Numbering:
     ) -> None:
         self._steady, self._wall = steady, wall
         self._began, self._n = steady(), 0
+        self._floods = Floods()
 
-    def record(self, event: Event) -> Record:
-        """Make the next record."""
+    def record(self, event: Event) -> Record | None:
+        """Make the next record; None of an event that is one too many."""
+        at = self._steady() - self._began
+        if not self._floods.keeps(event, at):
+            return None
         self._n += 1
-        return record_of(event, self._n, self._steady() - self._began, self._wall())
+        return record_of(event, self._n, at, self._wall(), self._floods.left_out)
+
+    def lost(self) -> Record | None:
+        """Make the record that says how many were left out; None where all were kept."""
+        if not self._floods.left_out:
+            return None
+        self._n += 1
+        at, others = self._steady() - self._began, self._floods.left_out
+        return lost_record(self._n, at, self._wall(), others=others)
 
     def topology(self, topology: Topology, runtime: str, policy: str = "") -> Record:
         """Make the first record."""
-        self._n = 1
+        self._n, self._floods = 1, Floods()
         return topology_record(topology, runtime, policy, wall=self._wall())
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from thalweg.cli.app import app
 from thalweg.recording import files
+from thalweg.recording.floods import FIRST
 from thalweg.recording.reading import Recording
 
 PROGRAM = """
@@ -98,6 +99,18 @@ def test_the_log_is_lines_of_json() -> None:
     assert [line["n"] for line in lines] == list(range(1, len(lines) + 1))
     assert lines[-1]["snapshot"]["tuples_in"] == 3
     assert "components" not in lines[-1]["snapshot"]
+
+
+def test_the_log_has_the_first_of_many_refusals_and_counts_the_others() -> None:
+    Path("refusing.py").write_text(
+        "import thalweg as tw\nflow = tw.Flow('refusing')\n"
+        "source = flow.source('numbers', tw.items(range(3000)), fields={'n': int})\n"
+        "source.map(lambda n: n // 0, name='halves', fields='n', on_error='skip')\n"
+    )
+    lines = logged(call("run", "refusing.py", "--on", "inline", "--log-format", "json"))
+    refused = [line for line in lines if line["kind"] == "tuple_refused"]
+    assert FIRST <= len(refused) < 3000
+    assert (lines[-1]["kind"], lines[-1]["others"]) == ("lost", 3000 - len(refused))
 
 
 def test_the_log_says_where_the_page_is_but_not_its_token() -> None:

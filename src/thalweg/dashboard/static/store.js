@@ -9,8 +9,6 @@ const MOST_DIFFERENCES = 50;
 const RATE_SECONDS = 2;
 const SMOOTH_SECONDS = 1;
 export const MANY_TASKS = 64;
-const LASTING = new Set(["topology", "run_started", "run_finished", "run_failed"]);
-const STANDING = new Set(["activated", "reconfigured"]);
 
 // Looks at the same things: the newest, and of all others every so many-th, so that the whole run
 // stays visible.
@@ -63,29 +61,20 @@ export class Store {
     this.last = record.n;
     if (record.kind === "topology") this.begin(record);
     if (record.snapshot) this.addLook(record);
-    if (record.kind === "keys") this.keys.add(record);
-    else if (record.kind === "batch_done") this.batches.add(record);
-    else if (LASTING.has(record.kind)) this.lasting.push(record);
-    else if (record.kind !== "progress") this.addOther(record);
+    if (record.shelf === "keys") this.keys.add(record);
+    else if (record.shelf === "batch_done") this.batches.add(record);
+    else if (record.shelf === "lasting") this.lasting.push(record);
+    else if (record.shelf !== "progress") this.addOther(record);
   }
 
+  // A record comes with the name of its shelf: beyond so many, the oldest of the same one go.
   addOther(record) {
     this.others.push(record);
     if (record.difference) forget(this.others);
-    const name = shelf(record), many = (this.many.get(name) ?? 0) + 1;
-    this.many.set(name, many);
-    if (many > MOST_OTHERS) this.drop(name, MOST_OTHERS / 10);
-  }
-
-  // The oldest of a shelf go.
-  drop(name, few) {
-    let left = few;
-    this.others = this.others.filter((record) => {
-      if (left === 0 || shelf(record) !== name) return true;
-      left -= 1;
-      return false;
-    });
-    this.many.set(name, this.many.get(name) - few);
+    const many = (this.many.get(record.shelf) ?? 0) + 1;
+    let few = many > MOST_OTHERS ? MOST_OTHERS / 10 : 0;
+    this.many.set(record.shelf, many - few);
+    if (few) this.others = this.others.filter((each) => each.shelf !== record.shelf || --few < 0);
   }
 
   addLook(record) {
@@ -141,15 +130,6 @@ function ending(lasting) {
   return lasting.findLast((record) => record.kind === "run_finished" || record.kind === "run_failed") ?? null;
 }
 
-// Where a record is counted. What says how things are (whether sources pause, who decides) is driven out
-// by its like only: however much else is told, the page knows it. So are decisions that were carried out:
-// looks of policies that changed nothing, or only wished to, are many.
-function shelf(record) {
-  if (record.kind !== "decided") return STANDING.has(record.kind) ? record.kind : "others";
-  if (record.replaces != null) return "leading";
-  return record.carried_out && record.text ? "done" : "looked";
-}
-
 // Whether a record is what a policy would do, which nobody has done.
 export function isWish(record) {
   return record.kind === "decided" && !record.carried_out && record.replaces == null;
@@ -158,6 +138,23 @@ export function isWish(record) {
 // When a reconfiguration was over: what came of it is waited for before it is told. Older recordings do not say how long.
 export function overSince(record) {
   return record.at - (record.report.ago ?? 0);
+}
+
+// What was told, as [record, how often]: refusals by one component for one reason are one, the last of them.
+export function gathered(records) {
+  const found = new Map();
+  for (const record of records) {
+    const { kind, component, reason, n } = record;
+    const like = kind.endsWith("_refused") ? JSON.stringify([kind, component, reason]) : n;
+    found.set(like, [record, (found.get(like)?.[1] ?? 0) + 1]);
+  }
+  return [...found.values()];
+}
+
+// How many refusals and words of children were left out, because there were too many.
+export function leftOut(records) {
+  const said = records.findLast((each) => each.left_out || each.kind === "lost");
+  return said?.left_out ?? said?.others ?? 0;
 }
 
 // What policies would have done: a wish that a policy has look after look is one, with how often and until when.

@@ -1,8 +1,8 @@
-// What was said, and what was refused, with the tuple that did it.
+// What was said, and what was refused and how often, with the tuple that did it last.
 
 import { el, Maybe, section, setText, Table } from "../dom.js";
 import { clock, count } from "../format.js";
-import { isWish, overSince } from "../store.js";
+import { gathered, isWish, leftOut, overSince } from "../store.js";
 
 const SHOWN = 300;
 const LEVELS = ["trace", "debug", "info", "warning", "error"];
@@ -36,10 +36,17 @@ function words(record) {
     case "record_refused": return [`${record.component}: ${record.reason}`, record.raw];
     case "child_said": return [`${record.component}, task ${record.task} (${LEVELS[record.level] ?? record.level}): ${record.text}`, ""];
     case "activated": return [record.active ? "sources are asked again" : "sources are not asked for now", ""];
-    case "lost": return [`${count(record.progress)} looks at metrics were left out: too much waited to be written`, ""];
+    case "lost": return [lost(record), ""];
     case "run_failed": return [record.component ? `${record.component}${record.task === null ? "" : `, task ${record.task}`}: ${record.text}` : record.text, record.tuple_text];
     default: return [record.text ?? JSON.stringify(record), ""];
   }
+}
+
+function lost({ progress, others }) {
+  return [
+    progress && `${count(progress)} looks at metrics were left out: too much waited to be written`,
+    others && `${count(others)} refusals and words of children were left out: too many came`,
+  ].filter(Boolean).join("; ");
 }
 
 export class Logs {
@@ -65,16 +72,21 @@ export class Logs {
     this.last = model;
     const wanted = this.filter.value.toLowerCase();
     const asked = this.kind.value;
-    const said = model.told.filter((each) => !(each.kind === "decided" && !each.text) && (asked === WISH || !isWish(each)));
-    const found = said.filter((each) => {
+    const told = model.told.filter((each) => !(each.kind === "decided" && !each.text) && (asked === WISH || !isWish(each)));
+    const found = gathered(told.filter((each) => {
       if (asked && kindOf(each) !== asked) return false;
       return !wanted || words(each).join(" ").toLowerCase().includes(wanted);
-    }).sort((one, other) => when(one) - when(other));
-    const refused = model.now?.errors ?? 0;
-    setText(this.sum, `${count(found.length)} of ${count(said.length)} lines${found.length > SHOWN ? `, the last ${SHOWN} shown` : ""}; ${count(refused)} ${refused === 1 ? "tuple" : "tuples"} refused in all.`);
+    })).sort(([one], [other]) => when(one) - when(other));
+    const refused = model.now?.errors ?? 0, left = leftOut(told);
+    setText(this.sum, [
+      `${count(found.length)} of ${count(gathered(told).length)} lines${found.length > SHOWN ? `, the last ${SHOWN} shown` : ""}`,
+      `${count(refused)} ${refused === 1 ? "tuple" : "tuples"} refused in all`,
+      ...(left ? [`${count(left)} refusals and words of children left out here`] : []),
+    ].join("; ") + ".");
     if (!this.maybe.show(found.length > 0)) return;
-    this.table.fill(found.slice(-SHOWN).reverse().map((each) => {
-      const [text, about] = words(each);
+    this.table.fill(found.slice(-SHOWN).reverse().map(([each, times]) => {
+      const [said, about] = words(each);
+      const text = times > 1 ? `${said} (${count(times)} times, the last one here)` : said;
       const bad = each.kind.endsWith("_refused") || each.kind === "run_failed" || (each.kind === "child_said" && each.level >= 4);
       return [clock(when(each)), { text: kindOf(each) ?? each.kind, bad }, { text, pre: true }, { text: about ?? "", pre: true }];
     }));
