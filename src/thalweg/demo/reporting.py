@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 
 from thalweg.demo.data import Data
 from thalweg.demo.findings import Finding, percent, sentences
@@ -76,8 +77,9 @@ def _charts(runtime: str, played: Iterable[Played]) -> Iterator[str]:
             lines[title][name] = line
         end = max(end, looks[-1]["at"])
     for title, both in lines.items():
-        if drawn := drawable(both):
-            hold = steps if title.startswith("tasks") else list
+        tasks_held = title.startswith("tasks")
+        if drawn := drawable(both, max if tasks_held else fmean):
+            hold = steps if tasks_held else list
             shown = {name: hold(points) for name, points in drawn.items()}
             chart = line_chart(title, shown, "seconds since the start", "", span=(0.0, end))
             yield f"<figure>{chart}</figure>"

@@ -3,8 +3,9 @@
 >>> "polyline" in line_chart("locality", {"hash": [(1, 0.2), (2, 0.2)]}, "period", "share")
 True
 
-A page that shows them can give their parts other colours: the background is of the class ``back``,
-lines of the grid are of ``grid``, and the n-th series is of ``line-n``.
+A value that is not a number is a gap in its line. A page that shows them can give their parts other
+colours: the background is of the class ``back``, lines of the grid are of ``grid``, and the n-th
+series is of ``line-n``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from xml.sax.saxutils import escape
 
 Points = Sequence[tuple[float, float]]
@@ -40,7 +41,7 @@ def line_chart(
     """Draw named series of points; ``logarithmic`` is the axis across, which holds ``span``."""
     points = [point for line in series.values() for point in line]
     xs = [_scaled(x, logarithmic) for x in (*(x for x, _ in points), *span)] or [0.0]
-    frame = _Frame.of(xs, [y for _, y in points] or [0.0])
+    frame = _Frame.of(xs, [y for _, y in points if not math.isnan(y)] or [0.0])
     places = list(_legend(series))
     height = frame.bottom + _BOTTOM + _ROW * (places[-1][1] + 1 if places else 0)
     parts = [*_opening(title, height), *_axes(frame, across, up), *_grid(frame, logarithmic)]
@@ -147,12 +148,20 @@ def _grid(frame: _Frame, logarithmic: bool) -> Iterator[str]:
 
 def _line(points: Points, number: int) -> Iterator[str]:
     colour, line = _COLOURS[number % len(_COLOURS)], f"line-{number % len(_COLOURS)}"
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    yield (
-        f'<polyline class="{line}" points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-    )
-    for x, y in points if len(points) <= _MOST_DOTS else ():
-        yield f'<circle class="{line}" cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
+    pieces = [list(each) for missing, each in groupby(points, _is_missing) if not missing]
+    for piece in pieces:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in piece)
+        yield (
+            f'<polyline class="{line}" points="{path}" fill="none" stroke="{colour}" '
+            'stroke-width="2"/>'
+        )
+        # A line of one point is not seen.
+        for x, y in piece if len(points) <= _MOST_DOTS or len(piece) == 1 else ():
+            yield f'<circle class="{line}" cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
+
+
+def _is_missing(point: tuple[float, float]) -> bool:
+    return math.isnan(point[1])
 
 
 def _named(name: str, number: int, left: float, height: float) -> Iterator[str]:
@@ -165,11 +174,17 @@ def _named(name: str, number: int, left: float, height: float) -> Iterator[str]:
 
 
 def _number(value: float, most: float) -> str:
-    """Write a number of an axis that goes up to some other.
+    """Write a number of an axis that goes up to some other; large ones are short.
 
     >>> _number(0.25, 1.0), _number(2.0, 6.0), _number(12500.0, 50_000.0)
     ('0.25', '2', '12,500')
+    >>> _number(0.0, 1e6), _number(200_000.0, 1e6), _number(15e9, 20e9), _number(1e6, math.inf)
+    ('0', '0.2 M', '15 G', '1 M')
     """
+    size = value if math.isinf(most) else most
+    for unit, name in ((1e9, " G"), (1e6, " M")):
+        if size >= unit:
+            return f"{value / unit:.12g}{name}" if value else "0"
     return f"{value:.3g}" if most < 100 else f"{value:,.0f}"
 
 

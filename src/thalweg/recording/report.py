@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from thalweg.drawing.charts import line_chart, steps
@@ -91,17 +92,19 @@ def _charts(recording: Recording, looks: Sequence[Record], summary: Summary) -> 
     batches = bool(summary.snapshot and summary.snapshot["batches"])
     took = "batch time" if batches else "latency"
     yield "<h2>Over time</h2>"
-    keys, end = recording.records(kinds=["keys"]), summary.seconds
+    stayed = series.locality(looks, recording.records(kinds=["keys"]))
+    end = summary.seconds
+    batch_times = series.phases(recording.records(kinds=["batch_done"]))
     drawn = [
-        _chart("tuples per second", series.rates(looks), "tuples/s", end),
+        _chart("tuples per second", series.rates(looks), "tuples/s", end, fmean),
         _chart(f"{took}{_span(looks)}", series.latencies(looks), "ms", end),
         _chart("tuples that wait", series.waiting(looks), "tuples", end),
         _chart("degree", series.degrees(looks), _TASKS, end),
-        _chart("busy share of tasks", series.busy(looks), "share", end),
-        _chart("back-pressured share of tasks", series.pressed(looks), "share", end),
-        _chart("tuples that stay at their place", series.locality(looks, keys), "share", end),
+        _chart("busy share of tasks", series.busy(looks), "share", end, fmean),
+        _chart("back-pressured share of tasks", series.pressed(looks), "share", end, fmean),
+        _chart("tuples that stay at their place", stayed, "share", end, fmean),
         _chart("blocks that wait for earlier ones", series.buffers(looks), "blocks", end),
-        _chart("batches", series.phases(recording.records(kinds=["batch_done"])), "seconds", end),
+        _chart("batches", batch_times, "seconds", end),
     ]
     shown = [chart for chart in drawn if chart]
     yield f'<div class="charts">{"".join(shown)}</div>' if shown else _TOO_SHORT
@@ -115,12 +118,16 @@ def _span(looks: Sequence[Record]) -> str:
 
 
 def _chart(
-    title: str, lines: Mapping[str, Sequence[tuple[float, float]]], up: str, end: float
+    title: str,
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    up: str,
+    end: float,
+    of: Callable[[list[float]], float] = max,
 ) -> str:
     """Draw lines over the whole run; nothing where no line has two points, or all is zero."""
-    drawn = series.drawable(lines)
+    drawn = series.drawable(lines, of)
     values = [value for points in drawn.values() for _, value in points]
-    if max(map(len, drawn.values()), default=0) < 2 or not any(values):
+    if max(map(len, drawn.values()), default=0) < 2 or not any(v > 0 for v in values):
         return ""
     hold = steps if up == _TASKS else list
     named = {_short(name): hold(points) for name, points in drawn.items()}

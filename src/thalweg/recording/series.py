@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from thalweg.recording.records import Record
 
-#: Points of one line, by name: seconds since the start, and a value.
+#: Points of one line, by name: seconds since the start, and a value, which is not a number where
+#: nothing was measured: there the line has a gap.
 Lines = dict[str, list[tuple[float, float]]]
 
 #: Points of a line that are drawn, and lines of one chart; more cannot be told apart.
 MOST_POINTS, MOST_LINES = 400, 7
+#: Rates and shares are over at least so many seconds, so that they do not jump.
+_SMOOTH = 1.0
+#: Looks for which a value may be missing before that is a gap in its line.
+_MISSED = 3
 
 
 def rates(looks: Sequence[Record]) -> Lines:
@@ -68,29 +73,51 @@ def pressed(looks: Sequence[Record]) -> Lines:
 
 def _shares(looks: Sequence[Record], field: str) -> Lines:
     made: Lines = {}
-    for before, look in pairwise(looks):
+    for before, look in _based(looks):
         passed = look["snapshot"]["elapsed"] - before["snapshot"]["elapsed"]
-        earlier = {c["component"]: c.get(field) for c in before["snapshot"]["components"]}
+        earlier = {c["component"]: c for c in before["snapshot"]["components"]}
         for component in look["snapshot"]["components"] if passed > 0 else ():
             name, now = component["component"], component.get(field)
+            then = earlier.get(name, {"degree": component["degree"]})
             if now is not None:
-                share = (now - (earlier.get(name) or 0.0)) / passed / component["degree"]
+                # Somewhere between the two it may have changed.
+                tasks = (then["degree"] + component["degree"]) / 2
+                share = (now - (then.get(field) or 0.0)) / passed / tasks
                 made.setdefault(name, []).append((look["at"], min(1.0, max(0.0, share))))
     return made
 
 
 def locality(looks: Sequence[Record], keys: Iterable[Record]) -> Lines:
     """Share of the tuples that stayed at their place, and of the sampled pairs at one place."""
-    made: Lines = {}
-    for before, look in pairwise(looks):
+    tuples: list[tuple[float, float]] = []
+    for before, look in _based(looks):
         local, shuffled = (_grown(before, look, name) for name in ("local", "shuffled"))
-        if local + shuffled > 0:
-            made.setdefault("tuples", []).append((look["at"], local / (local + shuffled)))
+        counted = local + shuffled
+        tuples.append((look["at"], local / counted if counted > 0 else math.nan))
+    made: Lines = {"tuples": tuples}
     for record in keys:
         for link in record["links"]:
-            if link["locality"] is not None:
-                name = f"{link['sender']} to {link['reader']}"
-                made.setdefault(name, []).append((record["at"], link["locality"]))
+            name = f"{link['sender']} to {link['reader']}"
+            value = math.nan if link["locality"] is None else link["locality"]
+            made.setdefault(name, []).append((record["at"], value))
+    return {name: _bridged(points) for name, points in made.items()}
+
+
+def _bridged(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Leave out what is missing for a few looks: a line is drawn across that.
+
+    >>> some = [math.nan, 1.0, math.nan, 2.0, *[math.nan] * 4, 3.0]
+    >>> [at for at, _ in _bridged(list(enumerate(some)))]
+    [1, 3, 4, 5, 6, 7, 8]
+    """
+    made: list[tuple[float, float]] = []
+    missing: list[tuple[float, float]] = []
+    for point in points:
+        if math.isnan(point[1]):
+            missing.append(point)
+        else:
+            made += [*(missing if len(missing) > _MISSED else ()), point]
+            missing = []
     return made
 
 
@@ -104,31 +131,53 @@ def phases(batches: Iterable[Record]) -> Lines:
     return made
 
 
-def drawable(lines: Mapping[str, Sequence[tuple[float, float]]]) -> Lines:
+def drawable(
+    lines: Mapping[str, Sequence[tuple[float, float]]], of: Callable[[list[float]], float] = max
+) -> Lines:
     """Give the largest lines, with few points each; those without points go."""
-    known = {name: list(points) for name, points in lines.items() if points}
-    largest = sorted(known, key=lambda name: -max(value for _, value in known[name]))[:MOST_LINES]
-    return {name: thinned(known[name]) for name in known if name in largest}
+    known = {name: list(points) for name, points in lines.items() if _values(points)}
+    largest = sorted(known, key=lambda name: -max(_values(known[name])))[:MOST_LINES]
+    return {name: thinned(known[name], of) for name in known if name in largest}
 
 
-def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Give at most :data:`MOST_POINTS` points: of each stretch the highest, and the last of all.
+def thinned(
+    points: Sequence[tuple[float, float]], of: Callable[[list[float]], float] = max
+) -> list[tuple[float, float]]:
+    """Give at most :data:`MOST_POINTS` points: of each stretch the highest value, or the mean.
 
+    A point stands where its stretch ends; a stretch without values is a gap.
+
+    >>> from statistics import fmean
     >>> points = [(float(i), 9.0 if i == 501 else 1.0) for i in range(1000)]
-    >>> made = thinned(points)
-    >>> len(made) <= MOST_POINTS, (501.0, 9.0) in made, made[-1]
-    (True, True, (999.0, 1.0))
+    >>> highest, means = thinned(points), thinned(points, fmean)
+    >>> len(highest) <= MOST_POINTS, highest[-1], max(value for _, value in highest)
+    (True, (999.0, 1.0), 9.0)
+    >>> round(fmean(value for _, value in means), 3)
+    1.008
     """
     if len(points) <= MOST_POINTS:
         return list(points)
-    step = -(-len(points) // (MOST_POINTS - 1))
-    starts = range(0, len(points), step)
-    made = [max(points[i : i + step], key=lambda point: point[1]) for i in starts]
-    return made if made[-1] == points[-1] else [*made, points[-1]]
+    step = -(-len(points) // MOST_POINTS)
+    stretches = [points[i : i + step] for i in range(0, len(points), step)]
+    return [(each[-1][0], of(_values(each) or [math.nan])) for each in stretches]
+
+
+def _values(points: Iterable[tuple[float, float]]) -> list[float]:
+    return [value for _, value in points if not math.isnan(value)]
+
+
+def _based(looks: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
+    """Give each look with one before it, at least a second earlier where there is one."""
+    base = 0
+    for at in range(1, len(looks)):
+        elapsed = looks[at]["snapshot"]["elapsed"]
+        while base + 1 < at and elapsed - looks[base + 1]["snapshot"]["elapsed"] >= _SMOOTH:
+            base += 1
+        yield looks[base], looks[at]
 
 
 def _slopes(looks: Sequence[Record], name: str) -> Iterator[tuple[float, float]]:
-    for before, look in pairwise(looks):
+    for before, look in _based(looks):
         passed = look["snapshot"]["elapsed"] - before["snapshot"]["elapsed"]
         if passed > 0:
             grown = look["snapshot"][name] - before["snapshot"][name]

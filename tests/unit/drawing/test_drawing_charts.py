@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from xml.etree import ElementTree
+
+import pytest
 
 from thalweg.drawing.charts import line_chart, steps
 
@@ -67,3 +70,23 @@ def test_names_of_lines_have_room_in_the_picture() -> None:
     for each in shown:
         assert float(each.attrib["x"]) + 7.0 * len(each.text or "") <= width
         assert float(each.attrib["y"]) < height
+
+
+@pytest.mark.parametrize("most", [900_000.0, 1e6, 8e6, 123e6, 999e6, 1e9, 45e9])
+def test_numbers_at_the_left_have_room_in_the_picture(most: float) -> None:
+    drawn = parsed(line_chart("a", {"b": [(0, 0), (1, most)]}, "x", "tuples/s"))
+    marks = [each for each in drawn.iter(f"{SVG}text") if each.get("text-anchor") == "end"]
+    assert len(marks) > 2
+    for each in marks:
+        # A digit of 16 points, as on a telephone, is about 9 wide.
+        wide = sum(4.5 if letter in ",. " else 9.0 for letter in each.text or "")
+        assert float(each.attrib["x"]) - wide >= -1.0
+
+
+def test_what_is_missing_is_a_gap() -> None:
+    points = [(0.0, 1.0), (1.0, 2.0), (2.0, math.nan), (3.0, 5.0), (4.0, math.nan)]
+    drawn = line_chart("a", {"b": points}, "x", "y")
+    assert "nan" not in drawn
+    lines = [each.attrib["points"] for each in parsed(drawn).findall(f"{SVG}polyline")]
+    assert [len(line.split()) for line in lines] == [2, 1]
+    assert len(parsed(drawn).findall(f"{SVG}circle")) == 3
