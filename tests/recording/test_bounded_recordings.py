@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recording.runs import Hand, snapshot, words
+from recording.runs import Hand, recorded, snapshot, words
 from thalweg.events import (
     Activated,
     Decided,
@@ -18,13 +19,14 @@ from thalweg.events import (
     Noticed,
     Progress,
     Reconfigured,
+    RunFinished,
     RunStarted,
     TupleRefused,
 )
 from thalweg.recording import files
 from thalweg.recording.floods import BETWEEN
 from thalweg.recording.reading import Recording
-from thalweg.recording.recorder import Recorder
+from thalweg.recording.recorder import MOST_BYTES, Recorder
 from thalweg.recording.records import record_of, topology_record
 
 MOST = 128 << 10
@@ -96,6 +98,32 @@ def test_what_is_refused_drives_out_neither_what_was_said_nor_what_was_carried_o
     assert left[:602] == list(range(1, 603))
     assert left[602:] == list(range(1602 - len(left[602:]), 1602))
     assert 100 < len(left[602:]) < 130
+
+
+def test_a_recording_is_bounded_if_nothing_else_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thinned: list[object] = []
+    monkeypatch.setattr(files, "size", lambda _file: MOST_BYTES + 1)
+    monkeypatch.setattr(files, "thin", thinned.append)
+    with Recorder(tmp_path / "run.sqlite", words(), "inline") as recorder:
+        recorder.listen(Noticed("begun"))
+    assert recorder.failure == ""
+    assert thinned
+
+
+def test_so_many_looks_are_read_over_the_whole_run_the_last_among_them(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    looks = [(float(n), Progress(snapshot(float(n)))) for n in range(0, 1_000, 5)]
+    recorded(path, [*looks, (1_000.0, RunFinished(snapshot(1_000.0), stopped=False))])
+    with Recording.open(path) as recording:
+        times = [record["at"] for record in recording.snapshots(50)]
+        assert len(list(recording.snapshots(201))) == 201
+        last = list(recording.spread(["progress"], 1))[-1]
+        assert list(recording.spread(["keys"], 1)) == []
+    assert 40 <= len(times) <= 50
+    assert (times[-1], last["at"]) == (1_000.0, 995.0)
+    assert max(later - before for before, later in pairwise([0.0, *times])) <= 30
 
 
 @settings(max_examples=30)

@@ -32,7 +32,7 @@ from thalweg.events import (
     TupleRefused,
 )
 from thalweg.migration.report import Report, Score
-from thalweg.recording import files, report
+from thalweg.recording import files, reading, report
 from thalweg.recording.markup import STYLE
 from thalweg.recording.reading import Recording
 from thalweg.recording.records import snapshot_of
@@ -263,6 +263,20 @@ def test_a_look_that_lacks_metrics_is_named_with_what_to_do(
     expected = r"run\.sqlite': expected whole records, got record 9: .*record another run"
     with Recording.open(path) as recording, pytest.raises(UsageError, match=expected):
         report_page(recording)
+
+
+def test_of_a_long_run_as_many_looks_are_read_as_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, read = tmp_path / "run.sqlite", list[Any]()
+    recorded(path, [(2.0 * n, grown(2.0 * n)) for n in range(300)], room=1_000)
+    monkeypatch.setattr(report, "MOST_LOOKS", 20)
+    made = reading.snapshot_of
+    monkeypatch.setattr(reading, "snapshot_of", lambda each: read.append(each) or made(each))
+    with Recording.open(path) as recording:
+        text = seen(report_page(recording)).text
+    assert 10 < len(read) <= 20
+    assert "59,800" in text  # tuples in, by the last look
 
 
 @pytest.mark.parametrize("events", [[], [(1.0, grown(1.0))]])

@@ -9,7 +9,7 @@ from typing import Any
 
 from thalweg.demo.describing import Wave
 from thalweg.demo.phases import Phase
-from thalweg.recording.reading import LOOKS, Recording
+from thalweg.recording.reading import SNAPSHOTS, Recording
 from thalweg.recording.records import Record
 
 #: Points of a line in the terminal.
@@ -45,7 +45,7 @@ class Finding:
 
 def found(phase: Phase, wave: Wave, recording: Recording) -> Finding:
     """Read what a phase came to."""
-    looks = list(recording.records(kinds=LOOKS))
+    looks = list(recording.records(kinds=SNAPSHOTS))
     first, last = wave.calm.rows, wave.calm.rows + wave.rush.rows
     done = [(look["at"], float(_last_step(look)["received"])) for look in looks]
     begin, end = (reached(done, rows) for rows in (first, last))

@@ -11,7 +11,7 @@ from thalweg.demo.phases import MOST, WAIT
 from thalweg.demo.playing import Played
 from thalweg.drawing.charts import line_chart, steps
 from thalweg.recording.markup import cell, page, table
-from thalweg.recording.reading import LOOKS, Recording
+from thalweg.recording.reading import SNAPSHOTS, Recording
 from thalweg.recording.report import report_parts
 from thalweg.recording.series import Lines, degrees, drawable, rates
 
@@ -71,7 +71,7 @@ def _charts(runtime: str, played: Iterable[Played]) -> Iterator[str]:
         if each.finding.phase.runtime != runtime:
             continue
         with Recording.open(each.recording) as recording:
-            looks = list(recording.records(kinds=LOOKS))
+            looks = list(recording.records(kinds=SNAPSHOTS))
         name, tasks = each.finding.phase.name, list(degrees(looks).values())[1]
         for title, line in zip(lines, (rates(looks)["in"], tasks), strict=True):
             lines[title][name] = line

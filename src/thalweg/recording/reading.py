@@ -16,7 +16,7 @@ from thalweg.recording.records import LOST, TOPOLOGY, Record, plain, snapshot_of
 
 _ROWS = "SELECT n, at, wall, kind, fields FROM records"
 #: Kinds of records that have a snapshot of all metrics.
-LOOKS = ("progress", "run_finished")
+SNAPSHOTS = ("progress", "run_finished")
 #: What to do about records that cannot be used.
 _AGAIN = "it was changed since --record wrote it: take a copy from before, or record another run"
 
@@ -83,9 +83,31 @@ class Recording:
         query = f"{_ROWS} WHERE n > ? {which} ORDER BY n LIMIT ?"
         return self._read(query, (after, *kinds, most))
 
-    def looks(self) -> Iterator[Record]:
-        """Give the records with all metrics, in their order; one that lacks some is refused."""
-        for record in self.records(kinds=LOOKS):
+    def spread(self, kinds: Collection[str], most: int) -> Iterator[Record]:
+        """Give about so many records of some kinds, evenly over time: all, or the last of each bit.
+
+        The last of all is among them.
+        """
+        marks = ", ".join("?" * len(kinds))
+        of = f"FROM records WHERE kind IN ({marks})"
+        try:
+            query = f"SELECT COUNT(*), MIN(at), MAX(at) {of}"
+            count, first, last = self._file.execute(query, (*kinds,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._refused(str(error)) from error
+        if count <= most:
+            yield from self.records(kinds=kinds)
+            return
+        seconds = (last - first) / max(1, most - 1) or 1.0
+        bits = f"SELECT MAX(n) {of} GROUP BY CAST((at - ?) / ? AS INTEGER)"
+        yield from self._read(f"{_ROWS} WHERE n IN ({bits}) ORDER BY n", (*kinds, first, seconds))
+
+    def snapshots(self, most: int) -> Iterator[Record]:
+        """Give about so many records with all metrics, over the whole run, in their order.
+
+        One that lacks some is refused.
+        """
+        for record in self.spread(SNAPSHOTS, most):
             try:
                 snapshot = plain(snapshot_of(record), longest=None)
             except UsageError as error:
@@ -95,7 +117,7 @@ class Recording:
     def at(self, time: float) -> Record | None:
         """Give the last record with all metrics that is not later than so many seconds."""
         query = f"{_ROWS} WHERE kind IN (?, ?) AND at <= ? ORDER BY at DESC, n DESC LIMIT 1"
-        return next(self._read(query, (*LOOKS, time)), None)
+        return next(self._read(query, (*SNAPSHOTS, time)), None)
 
     def topology(self) -> Record:
         """Give the first record, which describes the topology."""

@@ -25,6 +25,8 @@ from thalweg.topology import Topology
 
 #: Seconds between two looks at the metrics that are kept: the least, and the most.
 CLOSEST, WIDEST = 0.1, 5.0
+#: Bytes of a file, if nothing else is asked for: some ten thousand looks.
+MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class RecorderSettings:
     every: float = 0.5
     #: Seconds between two looks that are kept, in a long run.
     widest: float = WIDEST
-    #: Bytes of the file, beyond which half of it goes; None where it may grow.
-    most_bytes: int | None = None
+    #: Bytes of the file, beyond which half of what there is most goes; None where it may grow.
+    most_bytes: int | None = MOST_BYTES
     steady: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
 

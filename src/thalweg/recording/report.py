@@ -17,6 +17,8 @@ from thalweg.recording.records import Record
 
 #: Rows of a table that are shown, and of what was carried out; the rest is counted.
 MOST_ROWS, MOST_DONE = 200, 2000
+#: Looks of each kind that are read: of several that are drawn as one point the highest counts.
+MOST_LOOKS = 4 * series.MOST_POINTS
 #: A share that may be further off than this says little.
 _FAR = 0.2
 _ERRORS = ("tuple_refused", "record_refused", "run_failed")
@@ -29,7 +31,7 @@ def report_page(recording: Recording) -> str:
 
 def report_parts(recording: Recording) -> list[str]:
     """Write what is on the page of a recording, its heading first."""
-    looks = list(recording.looks())
+    looks = list(recording.snapshots(MOST_LOOKS))
     last = looks[-1]["snapshot"] if looks else None
     summary = replace(recording.summary(), snapshot=last)
     return [
@@ -92,9 +94,9 @@ def _charts(recording: Recording, looks: Sequence[Record], summary: Summary) -> 
     batches = bool(summary.snapshot and summary.snapshot["batches"])
     took = "batch time" if batches else "latency"
     yield "<h2>Over time</h2>"
-    stayed = series.locality(looks, recording.records(kinds=["keys"]))
+    stayed = series.locality(looks, recording.spread(["keys"], MOST_LOOKS))
     end = summary.seconds
-    batch_times = series.phases(recording.records(kinds=["batch_done"]))
+    batch_times = series.phases(recording.spread(["batch_done"], MOST_LOOKS))
     drawn = [
         _chart("tuples per second", series.rates(looks), "tuples/s", end, fmean),
         _chart(f"{took}{_span(looks)}", series.latencies(looks), "ms", end),
@@ -162,7 +164,7 @@ def _streams(topology: Record) -> Iterator[str]:
 
 def _keys(recording: Recording) -> Iterator[str]:
     """Show which keys were frequent when somebody looked last, and where they were."""
-    looks = list(recording.records(kinds=["keys"]))
+    looks = list(recording.spread(["keys"], 1))
     for link in looks[-1]["links"] if looks else ():
         yield f"<h2>Keys from {cell(link['sender'])} to {cell(link['reader'])}</h2>"
         yield f'<p class="note">{"; ".join(_counted(link))}.</p>'

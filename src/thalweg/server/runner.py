@@ -55,7 +55,7 @@ _MOST_REFUSED = 300
 
 
 #: How runs are recorded: a look each second, of which every second one goes when there are many.
-_RECORDING = RecorderSettings(widest=1.0, most_bytes=16 << 20)
+_RECORDING = RecorderSettings(widest=1.0)
 
 
 def _forget(_event: Event) -> None:
