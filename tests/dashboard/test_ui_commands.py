@@ -10,6 +10,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from visiting import words
 from thalweg.cli import dashboards, saying
 from thalweg.cli.app import app
 from thalweg.cli.running import stop_on_interrupt
+from thalweg.events import Noticed
 from thalweg.recording.recorder import Recorder
 
 
@@ -114,6 +117,29 @@ def test_a_ctrl_c_in_the_moment_that_it_is_asked_for_ends_the_page(
     with Recorder(tmp_path / "run.sqlite", words(), "local"):
         pass
     dashboards.show_recording(tmp_path / "run.sqlite", "127.0.0.1", 0)
+
+
+def test_how_far_a_recording_is_read_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Any] = []
+
+    class Shown:
+        def advance(self) -> None:
+            shown.append(1)
+
+    @contextmanager
+    def bar(what: str, total: float, unit: str) -> Iterator[Shown]:
+        shown.append((what, total, unit))
+        yield Shown()
+
+    monkeypatch.setattr(dashboards, "bar", bar)
+    monkeypatch.setattr(saying, "error_console", Pressed)
+    path = tmp_path / "run.sqlite"
+    with Recorder(path, words(), "local") as recorder:
+        recorder.listen(Noticed("begun"))
+    dashboards.show_recording(path, "127.0.0.1", 0)
+    assert shown == [(f"reading {path}", 2, "records"), 1, 1]
 
 
 def failing(folder: Path) -> Path:

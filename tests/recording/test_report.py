@@ -204,11 +204,22 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
 
 
 def test_of_many_rows_the_last_are_shown(tmp_path: Path) -> None:
-    many = [(1.0, TupleRefused("counts", 0, f"tuple {i}.", "no")) for i in range(300)]
+    many = [(1.0, TupleRefused("counts", 0, f"tuple {i}.", f"no {i}")) for i in range(300)]
     text = seen(page(tmp_path, many)).text
     assert f"The last {report.MOST_ROWS} of 300." in text
     assert "tuple 299." in text
     assert "tuple 99." not in text
+
+
+def test_what_is_refused_for_one_reason_is_one_row_with_the_last_tuple(tmp_path: Path) -> None:
+    refused = [(1.0 * n, TupleRefused("counts", n % 2, f"({n},)", "no number")) for n in range(9)]
+    other = (3.5, TupleRefused("counts", 0, "('x',)", "too long"))
+    made = page(tmp_path, sorted([*refused, other], key=lambda each: each[0]))
+    cells = re.findall(r"<td.*?>(?:<bdi.*?>)?(.*?)(?:</bdi>)?</td>", made.partition("Errors")[2])
+    assert cells[:12] == [
+        *("3.5", "counts", "0", "1", "too long", "(&#x27;x&#x27;,)"),
+        *("8", "counts", "0", "9", "no number", "(8,)"),
+    ]
 
 
 def wish(at: float, policy: str, after: int, text: str | None = None) -> tuple[float, Decided]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from thalweg.cli.bars import bar
 from thalweg.cli.failures import tell
 from thalweg.cli.recording import RecordOptions
 from thalweg.cli.saying import log, say
@@ -127,7 +128,10 @@ def show_recording(file: Path, host: str, port: int) -> None:
     hub = Hub(Limits(looks=6000, others=20_000, bytes=32 << 20))
     with ExitStack() as stack:
         recording = stack.enter_context(Recording.open(file))
-        read, over = _take(recording, hub, 0), recording.summary().end != "open"
+        records = sum(recording.summary().kinds.values())
+        with bar(f"reading {file}", records, "records") as shown:
+            read = _take(recording, hub, 0, shown.advance)
+        over = recording.summary().end != "open"
         dashboard = stack.enter_context(Dashboard(hub, Where(host, port)))
         with suppress(KeyboardInterrupt):  # which may come as soon as the address is known
             _say_where(dashboard.address, dashboard.access.is_loopback)
@@ -157,10 +161,13 @@ def show_server(root: Path, host: str, port: int) -> None:
             topologies.close()
 
 
-def _take(recording: Recording, hub: Hub, after: int) -> int:
+def _take(
+    recording: Recording, hub: Hub, after: int, taken: Callable[[], None] = lambda: None
+) -> int:
     """Show what a recording has behind a record; gives the number of the last one."""
     for record in recording.records(after):
         hub.add(record)
+        taken()
         after = record["n"]
     return after
 

@@ -61,7 +61,8 @@ def _head(summary: Summary) -> Iterator[str]:
     if summary.lost:
         yield f'<p class="note">{summary.lost:,} looks at the metrics were not kept.</p>'
     if summary.more:
-        yield f'<p class="note">{summary.more:,} more refusals were not kept.</p>'
+        what = f"{summary.more:,} more refusals and words of children were not kept"
+        yield f'<p class="note">{what}.</p>'
 
 
 def _figures(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -246,18 +247,17 @@ class _Wishes:
 
 
 def _errors(records: Iterable[Record]) -> Iterator[str]:
-    heads = ["at s", "component", "task", "reason", "tuple"]
-    rows = [
-        [
-            round(record["at"], 1),
-            record["component"],
-            record.get("task"),
-            record.get("reason") or record.get("text", ""),
-            record.get("tuple_text") or record.get("raw", ""),
-        ]
-        for record in records
-    ]
-    yield from _section("Errors", heads, rows)
+    """Show what was refused, and the end; for one component and reason that is one row."""
+    heads = ["at s", "component", "task", "times", "reason", "last tuple"]
+    rows: dict[tuple[str, str | None, str], list[Any]] = {}
+    for record in records:
+        reason = record.get("reason") or record.get("text", "")
+        like = record["kind"], record["component"], reason
+        times = rows.pop(like, [0] * len(heads))[3] + 1
+        what = record.get("tuple_text") or record.get("raw", "")
+        about = [round(record["at"], 1), record["component"], record.get("task")]
+        rows[like] = [*about, times, reason, what]
+    yield from _section("Errors", heads, list(rows.values()))
 
 
 def _notices(records: Iterable[Record]) -> Iterator[str]:
