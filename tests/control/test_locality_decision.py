@@ -13,9 +13,9 @@ from localities import tables as drawn_tables
 
 from thalweg.control.links import KeyBytes, Observed
 from thalweg.control.locality import NoChange, Reroute, decide, next_rate
-from thalweg.control.measures import heavy_keys, locality
+from thalweg.control.measures import heavy_keys, locality, outlook
 from thalweg.control.settings import LocalitySettings
-from thalweg.sketches.pairs import PairCounts
+from thalweg.sketches.pairs import PairCounts, merged
 
 FIT = {A_TO_B: groups_of_keys(groups=6, size=30, seed=1)}
 LATER = {A_TO_B: groups_of_keys(groups=6, size=30, seed=2)}
@@ -33,6 +33,20 @@ def test_correlated_keys_are_brought_together() -> None:
     assert decision.keys > 0
     assert decision.state_bytes == decision.keys * 100
     assert decision.reason.startswith("it pays: locality ")
+
+
+def test_before_and_predicted_are_measured_as_what_comes_of_it_will_be() -> None:
+    """Keys that nobody knew go by hash until they join their partners, before and after."""
+    rows = [(key % 30, ("new", key), 3) for key in range(200)]
+    later = {A_TO_B: merged([LATER[A_TO_B], pair_counts(*rows)], 10_000)}
+    decision = decide(observed(FIT, later), even(6))
+    assert isinstance(decision, Reroute)
+    assert decision.present == outlook(later, even(6))
+    without = decide(observed(FIT, later), even(6), LocalitySettings(adopts=False))
+    assert isinstance(without, Reroute)
+    assert (decision.present, decision.predicted) == (without.present, without.predicted)
+    assert "once new keys have joined their partners" in decision.reason
+    assert "partners" not in without.reason
 
 
 def test_the_second_time_nothing_is_left_to_improve() -> None:
@@ -79,6 +93,11 @@ def test_a_place_with_too_much_is_reason_enough() -> None:
     assert isinstance(decision, Reroute)
     assert decision.present.worst == pytest.approx(4.0)
     assert decision.predicted.worst <= 1.1
+    assert decision.reason == (
+        "more even: locality 100.0 % now, 100.0 % predicted on held-out pairs; imbalance 4.00 now, "
+        f"{decision.predicted.worst:.2f} predicted; "
+        f"{decision.state_bytes:,.0f} bytes of state to move ({decision.keys} keys)"
+    )
 
 
 def test_little_evidence_decides_nothing() -> None:

@@ -35,7 +35,7 @@ def test_a_second_one_may_ask_before_the_first_one_was_answered() -> None:
         take_report=lambda: None,
         has_report=False,
     )
-    pairs = SimpleNamespace(count=lambda _sampling: None, take=lambda: ({}, 0.0))
+    pairs = SimpleNamespace(count=lambda _sampling: None, take=lambda: ({}, 0.0), burst=1)
     learner, first, second = Slow(), list[str](), list[str]()
     clock: Any = SimpleNamespace(now=lambda: 0.0)
     learning = Learning(learner, still, pairs, clock, print)  # type: ignore[arg-type]  # as much of them as it needs

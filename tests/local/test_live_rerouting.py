@@ -182,11 +182,12 @@ def test_keys_that_occur_together_are_brought_to_one_task() -> None:
     posts.map(lambda region, tag: (region, tag), fields={"region": str, "tag": str}).tally(
         "by_tag", key="tag", degree=3
     )
-    learning = tw.Locality(every=0.3, adopt_every=0.1, sampling=1.0)
+    learning = tw.Locality(every=2, adopt_every=1000, cost=1.0, sampling=1.0)
     result = flow.run(on=Local(workers=2, locality=learning), listen=told.append)
     (event, *_) = [event for event in told if isinstance(event, Reconfigured)]
     report = event.report
     assert report["after"]["locality"] > 0.95 > 0.6 > report["before"]["locality"]
+    assert 0 < report["after"]["error"] <= 0.1
     assert sum(result.table("by_tag").values()) == sum(result.table("by_region").values())
     assert sum(result.table("by_tag").values()) == result.metrics.tuples_in
 
@@ -250,7 +251,7 @@ def test_thalweg_reroute_asks_a_run_with_a_checkpoint(
 def test_what_a_reconfiguration_did_is_told_though_its_effect_cannot_be_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("thalweg.runtimes.local.learning.PATIENCE", 0.0)
+    monkeypatch.setattr("thalweg.control.achieved.PATIENCE", 0.0)
     told = threading.Event()
     reports: list[Any] = []
 

@@ -21,6 +21,14 @@ def test_only_known_scores_are_named() -> None:
     ]
 
 
+def test_it_says_how_far_off_shares_of_few_tuples_may_be() -> None:
+    few = Score(0.5, 1.1, error=0.021)
+    report = Report(2, "locality", 0, 0, 0, 0.0, before=few, after=Score(0.625, 1.0, error=0.011))
+    assert report.text().splitlines()[1] == (
+        "locality 50.0 % before, 62.5 % after (up to 3 points off); imbalance 1.10, 1.00"
+    )
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [(999, "999 bytes"), (1000, "1.0 kB"), (2_500_000, "2.5 MB"), (7 * 10**12, "7,000.0 GB")],

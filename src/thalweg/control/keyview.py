@@ -175,7 +175,7 @@ class KeyView:
         return [names.get(hash_, f"0x{hash_:016x}") for hash_ in hashes.tolist()]
 
 
-def share_error(draws: float, sampling: float) -> float:
+def share_error(draws: float, sampling: float = 0.0) -> float:
     """Say how far a share may be off, 19 times of 20: two standard deviations of a half.
 
     >>> share_error(100.0, sampling=0.0), share_error(100.0, sampling=1.0), share_error(0.5, 0.0)

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from thalweg.clock import seconds
+from thalweg.control.achieved import counted, score
 from thalweg.control.adopting import Adopter
 from thalweg.control.keygraph import fitted
+from thalweg.control.keyview import share_error
 from thalweg.control.links import (
     KeyBytes,
     KeyWeights,
@@ -25,11 +27,9 @@ from thalweg.control.links import (
     number_of_places,
 )
 from thalweg.control.locality import LEAST_RATE, NoChange, Reroute, decide, next_rate
-from thalweg.control.measures import Outlook
 from thalweg.control.rerouting import Cost, Rerouting, Seen, Tables
 from thalweg.control.settings import LocalitySettings
 from thalweg.errors import UsageError, explain
-from thalweg.migration.report import Score
 from thalweg.routing.table import RoutingTable, is_in
 from thalweg.sketches.pairs import merged
 
@@ -194,7 +194,10 @@ class Learner:
         self._begun = self._adopted = seen.clock
         self._rate = max(self._rate / 2, LEAST_RATE)  # tuples will take less work to count within
         made = self._rerouting(self.last.tables, seen, heat, in_words(self.last))
-        before, predicted = score(self.last.present), score(self.last.predicted)
+        error = share_error(counted(observed.held_out) / seen.burst)
+        before, predicted = (
+            score(each, error) for each in (self.last.present, self.last.predicted)
+        )
         return replace(made, before=before, predicted=predicted)
 
     def _adopt(self, seen: Seen, tables: Tables) -> Rerouting | None:
@@ -243,11 +246,6 @@ def in_words(decision: Reroute | NoChange) -> str:
     keys = ", ".join(f"one of {key.component!r} with {key.share:.1%}" for key in decision.heavy)
     advice = "spread=True on an aggregate, or partial_key(choices='heavy'), shares them"
     return f"{decision.reason}; keys too heavy for a place: {keys.replace('%', ' %')} ({advice})"
-
-
-def score(outlook: Outlook) -> Score:
-    """Give the two numbers that matter of tables that were measured on pairs."""
-    return Score(outlook.locality.overall, outlook.worst)
 
 
 def _placed(old: RoutingTable, new: RoutingTable) -> int:

@@ -3,6 +3,9 @@
 Tables are made from one part of the pairs that were seen and judged by the other, recent part, as
 they will be judged by what comes. What that saves within the horizon is weighed against the state
 that has to move; what does not pay is left as it is, with the reason in words.
+
+Keys that a table does not know join their partners before long, and it is judged as it will be
+then. What is told is measured as it will be measured when it is in force: before they have.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ class Reroute:
     reason: str
     #: Of the next epoch, for all keyed components.
     tables: Mapping[str, RoutingTable]
-    #: The present tables on held-out pairs, and tables made without these on the same.
+    #: The present tables on held-out pairs, and tables made without these on the same, as tables
+    #: in force are measured: what they do not know goes by hash.
     present: Outlook
     predicted: Outlook
     #: Keys whose state moves, and its bytes.
@@ -61,23 +65,25 @@ def decide(
     seen = _all_pairs(observed, use.capacity)
     places = number_of_places(tables)
     heavy = heavy_keys(key_weights(seen), use.alpha / places, use.heaviest)
-    present = _judged(observed, tables, use)
-    predicted = _judged(observed, fitted(observed.fit, observed, tables, use), use)
-    if not _more_local(present, predicted, use) and not _more_even(present, predicted, use):
-        return NoChange(_not_better(present, predicted, use), present, predicted, heavy)
+    trial = fitted(observed.fit, observed, tables, use)
+    present, predicted = (outlook(observed.held_out, each) for each in (tables, trial))
+    now, then = (_judged(observed, each, use) for each in (tables, trial))
+    told = _told((present, predicted), (now, then))
+    local, even = _more_local(now, then, use), _more_even(now, then, use)
+    if not local and not even:
+        asked = f"{100 * use.points:g} points more are asked for"
+        reason = f"no better tables were found: {told} ({asked})"
+        return NoChange(reason, present, predicted, heavy)
     made = fitted(seen, observed, tables, use)
     keys, state_bytes = _moves(observed, tables, made)
-    saved = _saved(observed, present, predicted) * use.horizon
-    account = (
-        f"locality {_points(present)} now, {_points(predicted)} predicted on held-out pairs; "
-        f"{saved:,.0f} bytes saved in {use.horizon:g} s against "
-        f"{state_bytes:,.0f} bytes of state to move ({keys:,} keys); "
-        f"imbalance {present.worst:.2f} now, {predicted.worst:.2f} predicted"
-    )
-    if saved < use.gain * state_bytes and not _more_even(present, predicted, use):
+    saved = _saved(observed, now, then) * use.horizon
+    moves = f"{state_bytes:,.0f} bytes of state to move ({keys:,} keys)"
+    account = f"{told}; {saved:,.0f} bytes saved in {use.horizon:g} s against {moves}"
+    pays = local and saved >= use.gain * state_bytes
+    if not pays and not even:
         return NoChange(f"it does not pay: {account}", present, predicted, heavy)
     return Reroute(
-        f"it pays: {account}",
+        f"it pays: {account}" if pays else f"more even: {told}; {moves}",
         made,
         present,
         predicted,
@@ -134,12 +140,19 @@ def _more_even(present: Outlook, predicted: Outlook, use: LocalitySettings) -> b
     return as_local and predicted.worst <= present.worst - use.balance
 
 
-def _not_better(present: Outlook, predicted: Outlook, use: LocalitySettings) -> str:
-    return (
-        f"no better tables were found: locality {_points(present)} now, {_points(predicted)} "
-        f"predicted on held-out pairs ({100 * use.points:g} points more are asked for); "
+def _told(measured: tuple[Outlook, Outlook], judged: tuple[Outlook, Outlook]) -> str:
+    """Say what was measured and, where that is something else, what was decided by."""
+    present, predicted = measured
+    text = (
+        f"locality {_points(present)} now, {_points(predicted)} predicted on held-out pairs; "
         f"imbalance {present.worst:.2f} now, {predicted.worst:.2f} predicted"
     )
+    now, then = judged
+    settled = (
+        f"locality {_points(now)} and {_points(then)}, imbalance {now.worst:.2f} and "
+        f"{then.worst:.2f} once new keys have joined their partners"
+    )
+    return text if judged == measured else f"{text}; {settled}"
 
 
 def _points(outlook: Outlook) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,12 +18,6 @@ from thalweg.control.links import (
     places_of,
 )
 from thalweg.routing.table import RoutingTable, united
-from thalweg.sketches.pairs import PairCounts
-
-#: Tuples on which pairs must have been counted before a figure says anything.
-EVIDENCE = 100.0
-#: Seconds for which what a reconfiguration has achieved is waited for, before it is told without.
-PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -78,11 +71,6 @@ def imbalance(weights: KeyWeights, tables: Tables) -> dict[str, float]:
         loads = np.bincount(places_of(component, keys, tables), counts, places)
         found[component] = float(places * loads.max() / loads.sum()) if loads.any() else 1.0
     return found
-
-
-def counted(pairs: Mapping[Any, PairCounts]) -> float:
-    """Give the number of tuples that pairs were counted on."""
-    return sum(counts.total for counts in pairs.values())
 
 
 def outlook(pairs: Pairs, tables: Tables) -> Outlook:

@@ -28,6 +28,8 @@ class Seen:
     seconds: float
     #: Pairs of keys that occurred together, on a share of the tuples.
     pairs: Mapping[Ends, PairCounts] = field(default_factory=dict)
+    #: Neighbours that were chosen at once for that.
+    burst: int = 1
     #: Seconds that tasks worked, and those of them that counting pairs took.
     work: float = 0.0
     counting: float = 0.0

@@ -10,22 +10,19 @@ from dataclasses import replace
 import msgspec
 
 from thalweg.clock import Clock
+from thalweg.control.achieved import Achieved
 from thalweg.control.keyview import KeyView
-from thalweg.control.learning import Learner, in_words, score
-from thalweg.control.links import Link, comparable
+from thalweg.control.learning import Learner, in_words
+from thalweg.control.links import comparable
 from thalweg.control.locality import NoChange, Reroute
-from thalweg.control.measures import EVIDENCE, PATIENCE, counted, outlook
-from thalweg.control.rerouting import Ends, Rerouter, Rerouting, Seen, Tables
+from thalweg.control.rerouting import Rerouter, Rerouting, Seen, Tables
 from thalweg.errors import ThalwegError
 from thalweg.events import Event
 from thalweg.runtimes.local.pairs import Pairs
 from thalweg.runtimes.local.reconfiguring import Change, Reconfiguring
-from thalweg.sketches.pairs import PairCounts, merged
 
 #: Said to who asks for a decision where nobody can make one.
 NOBODY = "nobody learns which keys occur together (locality=...)"
-# Pairs that are kept of each link until a reconfiguration is told.
-_KEPT = 100_000
 # Seconds between two looks, where decisions are made beside the stream.
 _EVERY = 0.2
 
@@ -50,10 +47,9 @@ class Learning:
         #: The last decision when somebody asked for another, and who wants to know it.
         self._waits: list[tuple[Reroute | NoChange | None, Callable[[str], None]]] = []
         self._entered = False
-        #: Pairs that were counted since the last reconfiguration, as long as it was not told.
-        self._since: dict[Ends, PairCounts] = {}
-        #: When the last reconfiguration was over.
-        self._over = 0.0
+        #: What was seen since the last reconfiguration, as long as it was not told.
+        self._achieved = Achieved(0.0)
+        changing.untold = self._tell
         #: Degrees that are wanted, and whether tables are being made for them.
         self._wanted: Change | None = None
         self._fitting = False
@@ -122,6 +118,7 @@ class Learning:
         """Wait for a decision that is being made."""
         if self._beside is not None:
             self._beside.shutdown(wait=True, cancel_futures=True)
+        self._tell()
         for _, answer in self._waits:
             answer("no change: the run has ended")
 
@@ -161,6 +158,7 @@ class Learning:
         return comparable(self._changing.tables)
 
     def _seen(self, busy: float, now: float, tables: Tables) -> Seen:
+        burst = self._pairs.burst
         found, counting = self._pairs.take()
         counts = {ends: pairs for ends, pairs in found.items() if set(ends) <= tables.keys()}
         work, self._busy = busy - self._busy, busy
@@ -177,6 +175,7 @@ class Learning:
             moved_keys=keys,
             moved_bytes=size,
             moving=self._changing.active,
+            burst=burst,
         )
         self._show(seen, tables)
         self._report(seen, tables)
@@ -188,8 +187,7 @@ class Learning:
             return
         view, naming = self._view, self._pairs.naming
         view.name(naming.take())
-        sampling, burst = self._rerouter.sampling, self._pairs.burst
-        told = view.note(seen.clock, seen.pairs, tables, sampling, burst)
+        told = view.note(seen.clock, seen.pairs, tables, self._rerouter.sampling, seen.burst)
         moving = self._changing.counted
         if told is not None or moving:
             view.want(moving)
@@ -200,20 +198,19 @@ class Learning:
     def _report(self, seen: Seen, tables: Tables) -> None:
         """Tell what a reconfiguration has come to, when it is over and enough was seen since.
 
-        Where that takes long it is told without.
+        Where that takes long, or another one begins, it is told with what there is.
         """
         if self._changing.active or seen.moved_keys or not self._changing.has_report:
-            self._since, self._over = {}, seen.clock
+            self._achieved = Achieved(seen.clock)
             return
-        for ends, found in seen.pairs.items():
-            before = [self._since[ends]] if ends in self._since else []
-            self._since[ends] = merged([*before, found], _KEPT)
-        known = self._rerouter.sampling <= 0 or counted(self._since) >= EVIDENCE
-        if not known and seen.clock - self._over < PATIENCE:
-            return
+        self._achieved.note(seen)
+        if self._rerouter.sampling <= 0 or self._achieved.is_known(seen.clock):
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell what the last reconfiguration has come to, if that was not told yet."""
         report = self._changing.take_report()
         if report is not None:
-            since = self._since if known else {}
-            pairs = {Link(*ends): found for ends, found in since.items()}
-            after = score(outlook(pairs, tables)) if pairs else None
+            after = self._achieved.score(self._tables())
             self._changing.tell(msgspec.structs.replace(report, after=after), self._view.names)
+            self._achieved = Achieved(self._clock.now())

@@ -135,6 +135,8 @@ class Reconfiguring:
         self._over: dict[int, float] = {}
         #: Mean bytes of a key, as far as somebody looked.
         self._sizes: dict[str, float] = {}
+        #: Tells a report that has waited until now, before tables change again.
+        self.untold: Callable[[], None] = self._untold
 
     @property
     def tables(self) -> dict[str, RoutingTable]:
@@ -192,6 +194,11 @@ class Reconfiguring:
             report = msgspec.structs.replace(report, ago=ago)
         self._listen(Reconfigured(report.text(), msgspec.to_builtins(report), made))
 
+    def _untold(self) -> None:
+        report = self.take_report()
+        if report is not None:
+            self.tell(report)
+
     # --- begin and end -----------------------------------------------------------------------
 
     def begin(self, change: Change) -> None:
@@ -202,6 +209,7 @@ class Reconfiguring:
         change = self._complete(change)
         if not change.components:
             return
+        self.untold()
         wiring = self._wiring(change)
         for name in change.degrees:
             self._grow(self._built.operator(name), change.degrees[name])
@@ -351,8 +359,6 @@ class Reconfiguring:
         self._moved = self._moved[0] + keys, self._moved[1] + size
         epoch = self._built.arranging.next_epoch(now.change.components, now.change.lasting)
         self._now = None
-        if self._report is not None:
-            self.tell(self._report)
         self._report = Report(
             epoch=epoch,
             reason=now.change.reason,

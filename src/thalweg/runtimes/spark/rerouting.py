@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import msgspec
 
+from thalweg.control.achieved import Achieved
 from thalweg.control.differences import Moved, difference
 from thalweg.control.keyview import KeyView
-from thalweg.control.learning import Learner, in_words, score
-from thalweg.control.links import Link
+from thalweg.control.learning import Learner, in_words
 from thalweg.control.locality import NoChange, Reroute
-from thalweg.control.measures import EVIDENCE, PATIENCE, counted, outlook
 from thalweg.control.rerouting import Cost, Ends, Rerouter, Rerouting, Seen, Tables
 from thalweg.errors import ThalwegError
 from thalweg.events import Event, Noticed, Reconfigured
@@ -46,24 +45,26 @@ class _Underway:
     keys: int = 0
     bytes: int = 0
     longest: float = 0.0
-    #: The time of the first batch behind the last step.
-    over: float | None = None
+    #: What was seen from the first batch behind the last step on, its epoch, and the last clock.
+    achieved: Achieved | None = None
+    epoch: int = 0
+    clock: float = 0.0
 
     def note(self, seen: Seen) -> None:
         self.keys += seen.moved_keys
         self.bytes += seen.moved_bytes
         self.longest = max(self.longest, seen.seconds)
 
-    def is_known(self, seen: Seen) -> bool:
-        """Say whether a batch shows what has come of it, or that was waited for long enough."""
-        self.over = seen.clock if self.over is None else self.over
-        return counted(seen.pairs) >= EVIDENCE or seen.clock - self.over >= PATIENCE
+    def is_known(self, epoch: int, seen: Seen) -> bool:
+        """Say whether batches show what has come of it, or that was waited for long enough."""
+        self.achieved = self.achieved or Achieved(seen.clock)
+        self.achieved.note(seen)
+        self.epoch, self.clock = epoch, seen.clock
+        return self.achieved.is_known(seen.clock)
 
-    def report(self, epoch: int, seen: Seen, tables: Tables) -> Report:
-        enough = counted(seen.pairs) >= EVIDENCE
-        pairs = {Link(*ends): counts for ends, counts in seen.pairs.items() if enough}
+    def report(self, tables: Tables) -> Report:
         return Report(
-            epoch=epoch,
+            epoch=self.epoch,
             reason=self.wanted.reason,
             keys=self.keys,
             bytes=self.bytes,
@@ -71,8 +72,8 @@ class _Underway:
             pause=max(0.0, self.longest - self.usual),
             before=self.wanted.before,
             predicted=self.wanted.predicted,
-            after=score(outlook(pairs, tables)) if pairs else None,
-            ago=0.0 if self.over is None else seen.clock - self.over,
+            after=None if self.achieved is None else self.achieved.score(tables),
+            ago=0.0 if self.achieved is None else self.clock - self.achieved.over,
         )
 
 
@@ -122,6 +123,7 @@ class Learning:
         rerouter, tables = self._rerouter, self._engine.fitting(places)
         if self._beside is None or not isinstance(rerouter, Learner):
             return None
+        self._tell(self._engine.tables())
         self._replanning = True
 
         def made() -> Tables | None:
@@ -138,6 +140,7 @@ class Learning:
         """Wait for a decision that is being made; whoever waits for it hears that it is over."""
         if self._beside is not None:
             self._beside.shutdown(wait=True, cancel_futures=True)
+        self._tell(self._engine.tables())
         if self._waits is not None:
             self._waits[1]("no change: the run has ended")
             self._waits = None
@@ -159,10 +162,12 @@ class Learning:
     def _take(self, found: _Decided | str | None) -> None:
         """Do what was decided, from the next batch on."""
         self._answer()
+        tables = self._engine.tables()
         self._engine.batches.sampling = self._rerouter.sampling
         if isinstance(found, str):
             self._listen(Noticed(found))
         elif found is not None and self._engine.use(found[1]):
+            self._tell(tables)
             usual = statistics.median(self._seconds) if self._seconds else 0.0
             self._underway = _Underway(found[0], found[1].plan.steps, found[2], usual)
             self._view.want(found[2].counted)
@@ -191,10 +196,15 @@ class Learning:
             self._seconds.append(seen.seconds)
         elif seen.moving or seen.moved_keys:
             self._underway.note(seen)
-        elif self._underway.is_known(seen):
-            report = self._underway.report(epoch, seen, tables)
-            made = self._underway.moved.named(self._view.names)
+        elif self._underway.is_known(epoch, seen):
+            self._tell(tables)
+
+    def _tell(self, tables: Tables) -> None:
+        """Tell what a reconfiguration has come to, if it is over and was not told yet."""
+        known = self._underway
+        if known is not None and known.achieved is not None:
             self._underway = None
+            report, made = known.report(tables), known.moved.named(self._view.names)
             self._listen(Reconfigured(report.text(), msgspec.to_builtins(report), made))
 
     def _show(self, done: Done, seen: Seen, tables: Tables) -> None:

@@ -55,8 +55,14 @@ function row(record) {
   const scores = [report.before, report.predicted, report.after];
   return [
     clock(overSince(record)), count(report.epoch), { text: report.reason, pre: true }, count(report.keys), bytes(report.bytes), count(report.steps), seconds(report.pause),
-    ...scores.map((score) => share(score?.locality)), ...scores.map((score) => number(score?.imbalance)),
+    ...scores.map(locality), ...scores.map((score) => number(score?.imbalance)),
   ];
+}
+
+// Shares of few tuples say little; older recordings do not know how little.
+function locality(score) {
+  const off = Math.ceil(100 * (score?.error ?? 0));
+  return off ? `${share(score.locality)} ± ${off}` : share(score?.locality);
 }
 
 // Between two looks, not since the start.
