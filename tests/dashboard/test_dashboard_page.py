@@ -217,6 +217,8 @@ def test_the_page_has_the_figures_that_other_programs_are_told(browser: Any, liv
 def test_a_component_gets_another_degree_from_its_page(browser: Any, live: Running) -> None:
     with page_of(browser) as page:
         in_charge(page, live)
+        visit(page, "keys")
+        page.wait_for_selector("[aria-label='Frequent pairs'] tbody tr")
         visit(page, "graph")
         page.locator("svg a", has_text="by_tag").click()
         page.wait_for_selector("[data-view='component']")
@@ -224,6 +226,9 @@ def test_a_component_gets_another_degree_from_its_page(browser: Any, live: Runni
         for wanted in (3, 2):
             rebalance(page, "by_tag", wanted)
             shot(page, "live-component")
+            # The question says so before anybody is asked: the two counted keys together.
+            apart = "Keys are brought together only while by_region and by_tag have as many tasks."
+            assert (apart in page.locator("#dialog-text").text_content()) == (wanted == 3)
         # Told when it was measured what came of it, with the degrees that there were before.
         visit(page, "reconfigurations")
         until(page, "() => document.querySelectorAll('.scroll tbody tr').length > 0")
@@ -366,6 +371,18 @@ def test_what_is_said_of_keys_depends_on_how_many_tuples_were_counted(
         until(page, "(said) => document.querySelector('main').textContent.includes(said)", said)
         about = page.locator("[data-view='keys'].view").inner_text()
         assert "of the tuples counted, a count may be up to 4 too low" in about
+
+
+def test_it_is_said_why_keys_are_not_counted_any_more(browser: Any) -> None:
+    hub = Hub()
+    telling = told(hub)
+    for _ in range(25):
+        telling.listen(Progress(snapshot(4.0)))
+    with Dashboard(hub) as made, page_of(browser) as page:
+        page.goto(f"{address(made)}#/keys")
+        said = ": keys are brought together only while count and out have as many tasks."
+        until(page, "(said) => document.querySelector('main').textContent.includes(said)", said)
+        assert "counted until" in page.locator("[data-view='keys'].view").inner_text()
 
 
 def test_the_keys_that_a_reconfiguration_moved_are_shown(browser: Any, whole: Dashboard) -> None:

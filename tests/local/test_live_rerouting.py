@@ -13,7 +13,7 @@ from keyed_counting import Counting, every_way, running
 
 import thalweg as tw
 from conformance.moving import Anywhere
-from thalweg.cli.rebalancing import reroute
+from thalweg.cli.rebalancing import change_degrees, reroute
 from thalweg.control.rerouting import Rerouting, Seen, Tables
 from thalweg.events import Event, Noticed, Progress, Reconfigured
 from thalweg.hashing import hash_key
@@ -275,3 +275,60 @@ def test_what_a_reconfiguration_did_is_told_though_its_effect_cannot_be_measured
     (report,) = reports
     assert report["reason"] == "because"
     assert report["after"] is None
+
+
+def test_a_new_task_has_its_share_of_listed_keys_and_who_is_left_apart_is_said() -> None:
+    """All keys have places of their own; the new task gets its share of them all the same."""
+    steering, done = tw.Steering(), threading.Event()
+    told: list[Event] = []
+
+    class Listed(Once):
+        sampling = 1.0
+
+    def listen(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Reconfigured):
+            if event.report["epoch"] > 1:
+                done.set()
+            steering.rebalance("by_tag", 4)
+
+    places: Any = {f"{kind} {n}": n % 3 for n in range(40) for kind in ("region", "tag")}
+    on = Local(workers=2, rerouter=Listed(places))
+    trending(done).run(on=on, steering=steering, listen=listen)
+    report = [event.report for event in told if isinstance(event, Reconfigured)][1]
+    assert "'by_tag' has 4 tasks in place of 3" in report["reason"]
+    assert 4 <= report["keys"] <= 20
+    texts = [event.text for event in told if isinstance(event, Noticed)]
+    assert texts.count(
+        "keys are brought together only while by_region and by_tag have as many tasks"
+    )
+
+
+def test_components_that_get_as_many_tasks_together_keep_their_keys_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done, moved = threading.Event(), threading.Event()
+    reports: list[Any] = []
+    often = tw.Locality(every=1, adopt_every=1000, cost=1.0, sampling=1.0)
+    local = Local(workers=2, locality=often, checkpoint=tmp_path, snapshot_every=0.05)
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Reconfigured):
+            reports.append(event.report)
+            moved.set()
+
+    run = threading.Thread(target=lambda: trending(done).run(on=local, listen=listen))
+    run.start()
+    try:
+        assert moved.wait(60)
+        change_degrees(str(tmp_path / "state"), {"by_region": 4, "by_tag": 4}, patience=60)
+        change_degrees(str(tmp_path / "state"), {"by_tag": 3}, patience=60)
+    finally:
+        done.set()
+        run.join()
+    first, second = capsys.readouterr().err.split("'by_tag' has 3 tasks")
+    apart = "keys are brought together only while by_region and by_tag have as many tasks"
+    assert apart not in first
+    assert apart in second
+    both = next(each for each in reports if "'by_region' has 4 tasks" in each["reason"])
+    assert both["after"] is None or both["after"]["locality"] > 0.95

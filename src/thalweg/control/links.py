@@ -9,7 +9,7 @@ sibling of the reader where one stream feeds both, or the partitions of a source
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -97,6 +97,23 @@ def comparable(tables: Tables) -> Tables:
     """Give the tables that can be compared: those with the most places."""
     most = max((table.places for table in tables.values()), default=1)
     return {name: table for name, table in tables.items() if table.places == most}
+
+
+def parted(ends: Iterable[tuple[str, str]], tables: Tables) -> str:
+    """Say between whose keys nobody looks for pairs as places differ; empty where they do not.
+
+    >>> parted([("a", "b")], {"a": RoutingTable.even(2), "b": RoutingTable.even(3)})
+    'keys are brought together only while a and b have as many tasks'
+    """
+    found = dict.fromkeys(
+        name
+        for sender, reader in ends
+        if sender in tables and reader in tables
+        if tables[sender].places != tables[reader].places
+        for name in (sender, reader)
+    )
+    names = " and ".join(found)
+    return f"keys are brought together only while {names} have as many tasks" if names else ""
 
 
 def number_of_places(tables: Tables) -> int:

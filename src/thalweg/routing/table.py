@@ -92,10 +92,12 @@ class RoutingTable:
         kept, last = np.unique(hashes[::-1], return_index=True)
         return replace(self, epoch=self.epoch + 1, hashes=kept, key_places=places[::-1][last])
 
-    def resized(self, places: int) -> RoutingTable:
+    def resized(self, places: int, sharing: bool = True) -> RoutingTable:
         """Make the next epoch, with another number of places; few key groups move.
 
-        Each place gets its share of the groups. Single keys keep their places, if these remain.
+        Each place gets its share of the groups. Single keys keep their places, if these remain;
+        but those whose group goes to a new place go with it, so that it has its share of them too.
+        Not so without ``sharing``, for who gives them other places anyway.
 
         >>> RoutingTable.even(places=2, groups=6).resized(3).groups.tolist()
         [0, 0, 2, 1, 1, 2]
@@ -112,6 +114,8 @@ class RoutingTable:
         groups = self.groups.copy()
         groups[np.sort(free)] = np.repeat(np.arange(places), np.maximum(gets - has, 0))
         stays = self.key_places < places
+        if sharing:
+            stays &= groups[key_groups(self.hashes, len(groups))] < self.places
         return RoutingTable(
             self.epoch + 1, places, groups, self.hashes[stays], self.key_places[stays]
         )

@@ -220,6 +220,15 @@ function earlier(looks) {
   return null;
 }
 
+// Between whose keys nobody looks for pairs, as they have different numbers of tasks, or would have.
+export function parted(model, degrees = {}) {
+  const tasks = (name) => degrees[name] ?? component(model.now, name)?.degree;
+  const links = model.keys.flatMap((each) => each.links);
+  const apart = links.filter(({ sender, reader }) => tasks(sender) && tasks(reader) && tasks(sender) !== tasks(reader));
+  const names = [...new Set(apart.flatMap(({ sender, reader }) => [sender, reader]))];
+  return names.length ? `keys are brought together only while ${names.join(" and ")} have as many tasks` : "";
+}
+
 export function component(snapshot, name) {
   return snapshot?.components.find((each) => each.component === name) ?? null;
 }

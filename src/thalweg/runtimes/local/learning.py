@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -13,11 +13,12 @@ from thalweg.clock import Clock
 from thalweg.control.achieved import Achieved
 from thalweg.control.keyview import KeyView
 from thalweg.control.learning import Learner, in_words
-from thalweg.control.links import comparable
+from thalweg.control.links import comparable, parted
 from thalweg.control.locality import NoChange, Reroute
-from thalweg.control.rerouting import Rerouter, Rerouting, Seen, Tables
+from thalweg.control.rerouting import Ends, Rerouter, Rerouting, Seen, Tables
 from thalweg.errors import ThalwegError
 from thalweg.events import Event
+from thalweg.routing.table import RoutingTable
 from thalweg.runtimes.local.pairs import Pairs
 from thalweg.runtimes.local.reconfiguring import Change, Reconfiguring
 
@@ -47,6 +48,8 @@ class Learning:
         #: The last decision when somebody asked for another, and who wants to know it.
         self._waits: list[tuple[Reroute | NoChange | None, Callable[[str], None]]] = []
         self._entered = False
+        #: Between whom pairs were counted, ever.
+        self._ends: set[Ends] = set()
         #: What was seen since the last reconfiguration, as long as it was not told.
         self._achieved = Achieved(0.0)
         changing.untold = self._tell
@@ -96,6 +99,12 @@ class Learning:
         else:
             self._wanted = change
 
+    def parted(self, degrees: Mapping[str, int]) -> str:
+        """Say whose keys are not brought together with these degrees; empty where all are."""
+        tables = self._changing.tables
+        wanted = {n: RoutingTable.even(degrees.get(n, t.places)) for n, t in tables.items()}
+        return parted(sorted(self._ends), wanted)
+
     def ask(self, always: bool, answer: Callable[[str], None]) -> None:
         """Let the rerouter decide when it looks next; what it says is answered."""
         if not isinstance(self._rerouter, Learner):
@@ -119,6 +128,8 @@ class Learning:
         if self._beside is not None:
             self._beside.shutdown(wait=True, cancel_futures=True)
         self._tell()
+        if self._wanted is not None:
+            self._wanted.answer("nothing changes: the run has ended")
         for _, answer in self._waits:
             answer("no change: the run has ended")
 
@@ -127,7 +138,10 @@ class Learning:
         if self._changing.active or not isinstance(self._rerouter, Learner):
             return
         degrees = change.degrees
-        tables = {n: t.resized(degrees.get(n, t.places)) for n, t in self._changing.tables.items()}
+        tables = {
+            name: table.resized(degrees.get(name, table.places), sharing=False)
+            for name, table in self._changing.tables.items()
+        }
         self._fitting = True
         self._deciding = beside.submit(self._rerouter.replanned, comparable(tables))
 
@@ -141,6 +155,7 @@ class Learning:
             self._changing.begin(change)
         except ThalwegError as error:
             self._notice(f"degrees stay as they are: {error}")
+            change.answer(f"nothing changes: {error}")
 
     def _take(self, decided: Rerouting | None) -> None:
         """Do what was decided."""
@@ -160,6 +175,7 @@ class Learning:
     def _seen(self, busy: float, now: float, tables: Tables) -> Seen:
         burst = self._pairs.burst
         found, counting = self._pairs.take()
+        self._ends |= found.keys()
         counts = {ends: pairs for ends, pairs in found.items() if set(ends) <= tables.keys()}
         work, self._busy = busy - self._busy, busy
         seconds, self._looked = now - self._looked, now

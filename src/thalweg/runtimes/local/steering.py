@@ -96,11 +96,11 @@ class Steered:
     def step(self) -> bool:
         """Bring forward what is under way, and begin what is asked for."""
         moved = self.advance()
-        if self._steering is not None and not self.active:
+        if self._steering is not None and not self._is_busy():
             self._obey(self._steering.take())
-        if self._left is not None and not self.active:
+        if self._left is not None and not self._is_busy():
             self._look_for_requests(self._left)
-        if not self.active and self._scaler is None:
+        if not self._is_busy() and self._scaler is None:
             self._widen()
         if self._scaler is not None:
             self._scaler.look()
@@ -217,8 +217,11 @@ class Steered:
             f"{name!r} has {degree} tasks in place of {found[name].degree}"
             for name, degree in tasks.items()
         )
-        told = partial(_answer_all, answer, texts)
-        self._changing.begin(Change(degrees=tasks, budget=BUDGET, reason=reason, answer=told))
+        apart = "" if self._learning is None else self._learning.parted(tasks)
+        if apart:
+            self._notice(apart)
+        told = partial(_answer_all, answer, texts, [apart] if apart else [])
+        self._rescale(Change(degrees=tasks, budget=BUDGET, reason=reason, answer=told))
 
     def _bolt(self, name: str) -> Operator:
         names = [operator.component.name for operator in self._built.operators]
@@ -243,5 +246,7 @@ class Steered:
         self._listen(Noticed(text))
 
 
-def _answer_all(answer: Callable[[str], None], before: Sequence[str], text: str) -> None:
-    answer("; ".join([*before, text]))
+def _answer_all(
+    answer: Callable[[str], None], before: Sequence[str], after: Sequence[str], text: str
+) -> None:
+    answer("; ".join([*before, text, *after]))

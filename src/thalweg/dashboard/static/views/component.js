@@ -4,7 +4,7 @@ import { act, hindrance } from "../actions.js";
 import { Chart } from "../charts.js";
 import { el, Maybe, section, setText, Table, UNMEASURED } from "../dom.js";
 import { clock, count, millis, rate, seconds, share } from "../format.js";
-import { component, MANY_TASKS, perSecond, series, sharesOver, times } from "../store.js";
+import { component, MANY_TASKS, parted, perSecond, series, sharesOver, times } from "../store.js";
 
 const STORM = [
   ["Emitted", (s) => count(s.emitted)],
@@ -159,7 +159,7 @@ class Rebalance {
       const degree = Number(this.input.value);
       act("rebalance", { component: name, degree }, {
         title: `Give ${name} ${degree} ${degree === 1 ? "task" : "tasks"}?`,
-        text: `Its state moves while tuples flow; only keys that move wait.${undone(this.policy)}`,
+        text: `Its state moves while tuples flow; only keys that move wait.${this.apart(degree)}${undone(this.policy)}`,
         yes: "Rebalance",
       });
     };
@@ -172,6 +172,10 @@ class Rebalance {
   update(model, now) {
     const { state } = model, hindered = hindrance(model);
     this.policy = model.policy;
+    this.apart = (degree) => {
+      const text = parted(model, { [now.component]: degree });
+      return text && ` ${text[0].toUpperCase()}${text.slice(1)}.`;
+    };
     const can = state.actions.includes("rebalance") && state.bolts.includes(now.component);
     this.element.hidden = !can;
     this.button.disabled = hindered !== "";

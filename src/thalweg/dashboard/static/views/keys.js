@@ -3,7 +3,7 @@
 import { Chart, lineColour, NO_TRAVEL } from "../charts.js";
 import { el, keyText, Maybe, scrolling, section, setText, svg, Table, toComponent, UNMEASURED } from "../dom.js";
 import { clock, count, number, share, shortened } from "../format.js";
-import { component, overSince, series, tasksReceived, times } from "../store.js";
+import { component, overSince, parted, series, tasksReceived, times } from "../store.js";
 
 const DRAWN = 12;
 const CHOICES = 50;
@@ -71,7 +71,7 @@ export class Keys {
       `one of ${number(1 / last.sampling, 0)} tuples is counted`,
     ];
     if (predicted) parts.push(`the last reconfiguration predicted ${share(predicted.report.predicted.locality)}`);
-    if (model.moment - last.at > OLD) parts.push(`counted until ${clock(last.at)}`);
+    if (model.moment - last.at > OLD) parts.push([`counted until ${clock(last.at)}`, parted(model)].filter(Boolean).join(": "));
     setText(this.about, `${parts.join("; ")}.`);
     const keyRow = (key) => [{ text: keyText(key.key), pre: true }, count(key.count), share(key.count / link.total), String(key.place)];
     this.left.fill(link.left.map(keyRow));
