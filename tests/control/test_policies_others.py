@@ -126,6 +126,25 @@ def test_learning_takes_what_was_best_at_the_mean_rate() -> None:
     assert one(Learning(Table()), alone(*samples("work", received, degree=3))) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ds2", "433,123 tuples/s are to be processed, a task can do 100,000/s"),
+        ("thalweg", "433,123 tuples/s expected (last), 433 % of what the tasks can do; 12,345 tup"),
+        ("autoscale", "25,999,725 tuples expected, capacity 6,000,000"),
+        ("learning", "tasks were best at about 433,123 tuples/s"),
+    ],
+)
+def test_reasons_have_numbers_that_can_be_read(name: str, said: str) -> None:
+    learning = Learning(train([Lesson("work", [433_123], cost=0.00001, most=8)]))
+    policy = learning if name == "learning" else named(name)
+    nodes = [Node("posts"), bolt("work", "posts")]
+    work = samples("work", [4_331_230] * 12, cost=0.00001, pending=12_345)
+    seen = view(nodes, {"posts": source("posts", [4_331_230] * 12), "work": work}, delta=60.0)
+    (made,) = policy.decide(seen)
+    assert said in made.reason
+
+
 # --- scarce slots ---------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from thalweg.control.scaling.estimating import (
     unready,
 )
 from thalweg.control.scaling.forecasting import linear
-from thalweg.control.scaling.values import ONE_MINUTE, Decision, Node, Sample, Timing, View
+from thalweg.control.scaling.values import ONE_MINUTE, Decision, Node, Sample, Timing, View, amount
 
 
 class State(Enum):
@@ -143,8 +143,8 @@ class Autoscale:
             degree, action = found.degree * found.level, "scale in"
         trend = "rising" if found.rising else "not rising"
         reason = (
-            f"{state.value} activity {found.level:.2f}, input {trend}: {found.input:.0f} tuples "
-            f"expected, capacity {found.capacity:.0f}; {action}"
+            f"{state.value} activity {found.level:.2f}, input {trend}: "
+            f"{amount(found.input)} tuples expected, capacity {amount(found.capacity)}; {action}"
         )
         numbers = {"level": found.level, "input": found.input, "capacity": found.capacity}
         return Decision(node.name, node.bounded(degree), found.degree, reason, numbers)

@@ -126,7 +126,7 @@ class JustInTime:
         degree, each, period = view.degrees[node.name], known.per_task, view.period
         parts = queue(view.history[node.name], period)
         waits = sum(part.tuples for part in parts) / (each * degree)
-        what = f"bursts; what waits takes {waits:.1f} s"
+        what = f"bursts; what waits takes {waits:,.1f} s"
         numbers = {"per_task": each, "waits": waits, "rate": rate}
         missed = late(parts, each * degree, self.within)
         wanted = self._tasks(node, parts, known, rate)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thalweg.control.scaling.estimating import from_parents, kept, selectivity, unready
-from thalweg.control.scaling.values import ONE_MINUTE, Decision, Node, Stream, Timing, View
+from thalweg.control.scaling.values import ONE_MINUTE, Decision, Node, Stream, Timing, View, amount
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Ds2:
         if target is None or true is None:
             return kept(view, node, "the rates of its inputs or its own are not known")
         degree = node.bounded(target / (true * self.utilisation))
-        reason = f"{target:.4g} tuples/s are to be processed, a task can do {true:.4g}/s"
+        reason = f"{amount(target)} tuples/s are to be processed, a task can do {amount(true)}/s"
         numbers = {"target": target, "true_rate": true}
         return Decision(node.name, degree, view.degrees[node.name], reason, numbers)
 

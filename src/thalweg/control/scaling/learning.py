@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from thalweg.control.scaling.estimating import kept, unready
-from thalweg.control.scaling.values import ONE_MINUTE, Decision, Node, Sample, Timing, View
+from thalweg.control.scaling.values import ONE_MINUTE, Decision, Node, Sample, Timing, View, amount
 from thalweg.errors import UsageError, explain
 
 
@@ -176,6 +176,6 @@ class Learning:
         best = self.table.best(node.name, rate)
         if best is None:
             return kept(view, node, "nothing was learnt about it", rate=rate)
-        reason = f"{best} tasks were best at about {rate:.4g} tuples/s"
+        reason = f"{best} tasks were best at about {amount(rate)} tuples/s"
         degree = view.degrees[node.name]
         return Decision(node.name, node.bounded(best), degree, reason, {"rate": rate})

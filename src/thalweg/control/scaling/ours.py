@@ -37,7 +37,7 @@ from thalweg.control.scaling.flows import (
     were_held,
 )
 from thalweg.control.scaling.outlook import FORECASTING, Forecasting, Outlook, outlook
-from thalweg.control.scaling.values import Decision, Node, Stream, Timing, View
+from thalweg.control.scaling.values import Decision, Node, Stream, Timing, View, amount
 
 _TIMING = Timing(delta=30.0, grace=10.0)
 
@@ -249,12 +249,13 @@ class Thalweg:
         degree, use = view.degrees[node.name], self.use_at(view, node)
         busy, waits = need.inflow / (need.per_task * degree), need.waits(degree)
         what = (
-            f"{need.inflow:.4g} tuples/s expected ({need.outlook.model}), {100 * busy:.0f} % of "
-            f"what the tasks can do; {need.pending} tuples wait, up to {waits:.1f} s"
+            f"{amount(need.inflow)} tuples/s expected ({need.outlook.model}), "
+            f"{100 * busy:.0f} % of what the tasks can do; "
+            f"{amount(need.pending)} tuples wait, up to {waits:,.1f} s"
         )
         numbers = {"inflow": need.inflow, "per_task": need.per_task, "use": busy, "waits": waits}
         if self.bound is not None:
-            what, numbers["wait"] = f"{what} of {use.wait:.2g} s", use.wait
+            what, numbers["wait"] = f"{what} of {amount(use.wait)} s", use.wait
         if need.held:
             what += f"; full queues held sources back for {100 * need.held:.0f} % of the time"
             numbers["held"] = need.held

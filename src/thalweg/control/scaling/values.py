@@ -275,6 +275,17 @@ class Timing:
 ONE_MINUTE = Timing()
 
 
+def amount(value: float) -> str:
+    """Write a rate, seconds or a number of tuples for people who read a reason.
+
+    >>> [amount(value) for value in (12_324_997.4, 433_123.0, 99.96, 12.34, 2.0, 0.00001, 0.0)]
+    ['12,324,997', '433,123', '100', '12.3', '2', '0', '0']
+    """
+    if abs(value) >= 100 or not math.isfinite(value):
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) >= 0.001 else "0"
+
+
 class Policy(Protocol):
     """Decides degrees. The same view always gives the same decisions; nothing is remembered."""
 
