@@ -86,10 +86,34 @@ def test_another_host_is_not_heard_even_with_the_token(host: str | None) -> None
     assert status(LOCAL, host) == 421
 
 
-def test_a_server_for_all_addresses_hears_addresses_and_no_names() -> None:
-    everywhere = Access(TOKEN, "0.0.0.0", 7788)  # noqa: S104 (as an owner may say)
-    assert status(everywhere, "10.0.0.1:7788") is None
-    assert status(everywhere, "evil.example:7788") == 421
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 (as an owner may say)
+def test_a_server_for_all_addresses_hears_addresses_and_the_name_of_its_machine(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "VM.lab.example")
+    everywhere = Access(TOKEN, host, 7788)
+    for name in ("10.0.0.1", "localhost", "vm", "vm.lab.example", "VM"):
+        assert status(everywhere, f"{name}:7788") is None
+        assert status(everywhere, f"{name}:7789") == 421
+    for name in ("evil.example", "lab.example", "vm.evil.example", "vm.lab.example.evil.example"):
+        assert status(everywhere, f"{name}:7788") == 421
+    assert status(everywhere, "vm:7788", "http://vm:7788") is None
+    assert status(everywhere, "vm:7788", "http://evil.example:7788") == 403
+
+
+def test_who_uses_another_name_is_told_how_to_let_it_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "vm")
+    refused = Access(TOKEN, "0.0.0.0", 7788).stranger("other:7788", None)  # noqa: S104 (as above)
+    assert "expected an address of this machine or vm, with port 7788" in str(refused)
+    assert "--ui-host NAME" in str(refused)
+
+
+def test_a_server_for_one_address_hears_no_name_of_its_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "vm")
+    for host in ("10.0.0.1", "127.0.0.1"):
+        assert status(Access(TOKEN, host, 7788), "vm:7788") == 421
 
 
 def test_a_server_for_one_address_hears_that_one() -> None:

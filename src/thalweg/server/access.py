@@ -7,6 +7,7 @@ import ipaddress
 import os
 import re
 import secrets
+import socket
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -115,8 +116,12 @@ class Access:
     def stranger(self, host: str | None, origin: str | None) -> Refusal | None:
         """Say why a request is of a page elsewhere; None where it is not."""
         if not self._is_host(host):  # a page may have let its own name mean this machine
-            text = explain("header Host", "", f"{self.host}:{self.port}", repr(host))
-            return Refusal(text, 421)
+            expected, hint = f"{self.host}:{self.port}", ""
+            if self._is_everywhere:
+                known = " or ".join(("an address of this machine", *_own_names()))
+                expected = f"{known}, with port {self.port}"
+                hint = "listen at the name that is used: --host NAME, of a page --ui-host NAME"
+            return Refusal(explain("header Host", "", expected, repr(host), hint), 421)
         if origin is not None and not self._is_own(origin):
             return Refusal(
                 explain("header Origin", "", "none of a page elsewhere", repr(origin)), 403
@@ -142,6 +147,11 @@ class Access:
         bound = _address(self.host)
         return self.host.lower() == "localhost" or (bound is not None and bound.is_loopback)
 
+    @property
+    def _is_everywhere(self) -> bool:
+        bound = _address(self.host)
+        return bound is not None and bound.is_unspecified
+
     def _is_own(self, origin: str) -> bool:
         scheme, _, host = origin.partition("://")
         return scheme == "http" and self._is_host(host)
@@ -156,9 +166,18 @@ class Access:
         bound = _address(self.host)
         if name == self.host.lower():
             return True
-        if bound is not None and bound.is_unspecified:
-            return name in _LOOPBACK or _address(name) is not None
+        if self._is_everywhere:
+            return name in (*_LOOPBACK, *_own_names()) or _address(name) is not None
         return name in _LOOPBACK and (bound is None or bound.is_loopback)
+
+
+def _own_names() -> list[str]:
+    """Give the name of this machine, and its first part.
+
+    No name server is asked what else it is called: whoever has that could let any page in.
+    """
+    name = socket.gethostname().lower()
+    return [each for each in dict.fromkeys((name, name.partition(".")[0])) if each]
 
 
 def _split(host: str) -> tuple[str, str]:
