@@ -34,7 +34,17 @@ from thalweg.dashboard.hub import Hub
 from thalweg.dashboard.serving import Dashboard
 from thalweg.dashboard.telling import Telling
 from thalweg.demo.playing import Continued
-from thalweg.events import Activated, Decided, Noticed, Progress, RunFailed, RunStarted
+from thalweg.events import (
+    Activated,
+    Decided,
+    KeyCount,
+    KeyLink,
+    Keys,
+    Noticed,
+    Progress,
+    RunFailed,
+    RunStarted,
+)
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 if CHROMIUM is None:
@@ -371,6 +381,42 @@ def test_what_is_said_of_keys_depends_on_how_many_tuples_were_counted(
         until(page, "(said) => document.querySelector('main').textContent.includes(said)", said)
         about = page.locator("[data-view='keys'].view").inner_text()
         assert "of the tuples counted, a count may be up to 4 too low" in about
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_in_the_key_graph_are_within_the_picture(browser: Any, width: int) -> None:
+    names = (
+        "W" * 40,
+        "i" * 40,
+        "\N{GRINNING FACE}" * 40,
+        "short",
+        "語" * 20,
+        RIGHT_TO_LEFT * 5,
+        LONG,
+    )
+    counts = tuple(KeyCount(name, 9.0, at) for at, name in enumerate(names))
+    link = KeyLink("count", "out", 200.0, 4.0, 0.5, counts, counts, (), 0.1)
+    hub = Hub()
+    told(hub).listen(Keys((link,), 0.5, {}, {}))
+    with (
+        Dashboard(hub) as made,
+        page_of(browser, viewport={"width": width, "height": 800}) as page,
+    ):
+        page.goto(f"{address(made)}#/keys")
+        until(page, "() => document.querySelectorAll('.key-graph text:not(.at)').length === 14")
+        # All at once: the next record may draw them anew.
+        found = page.evaluate(
+            "() => [...document.querySelectorAll('.key-graph text:not(.at)')].map((text) => {"
+            "  const box = text.getBBox(), all = text.ownerSVGElement.viewBox.baseVal.width;"
+            "  return [text.textContent, box.x, all - box.x - box.width, box.width];"
+            "})"
+        )
+        texts, boxes = [each[0] for each in found], [each[1:] for each in found]
+        assert all(left >= 0 and right >= 0 for left, right, _ in boxes)
+        assert texts[3] == texts[10] == "short"
+        # Of narrow letters there is room for more than of wide ones, and hardly any is wasted.
+        assert 2 < len(texts[0]) < len(texts[1]) <= 40
+        assert boxes[0][2] > 0.8 * max(wide for _, _, wide in boxes)
 
 
 def test_it_is_said_why_keys_are_not_counted_any_more(browser: Any) -> None:

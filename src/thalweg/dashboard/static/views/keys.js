@@ -7,7 +7,9 @@ import { component, overSince, parted, series, tasksReceived, times } from "../s
 
 const DRAWN = 12;
 const CHOICES = 50;
-const ROW = 26, WIDTH = 520, LETTER = 7;
+const ROW = 26, WIDTH = 520;
+// Between the middle of a place and the name beside it.
+const GAP = 14;
 // A share that may be further off than this says little.
 const FAR = 0.2;
 // Seconds after which counts are not those of now; a run that counts does so more often.
@@ -188,20 +190,39 @@ class KeyGraph {
         "stroke-width": 1 + 4 * pair.count / most,
       }, svg("title", {}, `${keyText(pair.left)}, ${keyText(pair.right)}: ${count(pair.count)}`)));
     }
-    left.forEach((key) => picture.append(...node(key, side, leftRows.get(key.key), "end", side)));
-    right.forEach((key) => picture.append(...node(key, width - side, rightRows.get(key.key), "start", side)));
+    const labels = new Map();
+    left.forEach((key) => picture.append(...node(key, side, leftRows.get(key.key), "end", labels)));
+    right.forEach((key) => picture.append(...node(key, width - side, rightRows.get(key.key), "start", labels)));
     this.place.replaceChildren(picture);
+    labels.forEach((name, label) => fit(label, name, side - GAP - 2));
   }
 }
 
+// Cut a name in the middle until it is no wider than its room: letters differ in width.
+function fit(label, name, room) {
+  const fits = (most) => {
+    label.textContent = shortened(name, most);
+    return label.getComputedTextLength() <= room;
+  };
+  let least = 1, most = Math.ceil(room); // no letter is narrower than a point
+  if (fits(most)) return;
+  while (least < most) {
+    const middle = Math.ceil((least + most) / 2);
+    if (fits(middle)) least = middle;
+    else most = middle - 1;
+  }
+  fits(least);
+}
+
 // There are more places than colours.
-function node(key, x, y, anchor, side) {
+function node(key, x, y, anchor, labels) {
   const name = keyText(key.key);
-  const text = shortened(name, Math.floor((side - 16) / LETTER));
+  const label = svg("text", { x: anchor === "end" ? x - GAP : x + GAP, y: y + 4, "text-anchor": anchor });
+  labels.set(label, name);
   const title = svg("title", {}, `${name}: place ${key.place}`);
   return [
     svg("circle", { cx: x, cy: y, r: 9, fill: lineColour(key.place) }, title),
     svg("text", { x, y: y + 4, class: "at" }, String(key.place)),
-    svg("text", { x: anchor === "end" ? x - 14 : x + 14, y: y + 4, "text-anchor": anchor }, text),
+    label,
   ];
 }
