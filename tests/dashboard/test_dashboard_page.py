@@ -42,6 +42,7 @@ from thalweg.events import (
     Keys,
     Noticed,
     Progress,
+    Reconfigured,
     RunFailed,
     RunStarted,
 )
@@ -417,6 +418,19 @@ def test_names_in_the_key_graph_are_within_the_picture(browser: Any, width: int)
         # Of narrow letters there is room for more than of wide ones, and hardly any is wasted.
         assert 2 < len(texts[0]) < len(texts[1]) <= 40
         assert boxes[0][2] > 0.8 * max(wide for _, _, wide in boxes)
+
+
+def test_shares_of_few_tuples_are_shown_with_how_far_off_they_may_be(browser: Any) -> None:
+    hub = Hub()
+    before, after = ({"locality": 0.5, "imbalance": 1.0, "error": off} for off in (0.041, 0.0))
+    report = {"epoch": 5, "reason": "more even", "keys": 1, "bytes": 1, "steps": 1, "pause": 0.0}
+    report |= {"before": before, "predicted": None, "after": after}
+    told(hub).listen(Reconfigured("epoch 5", report))
+    with Dashboard(hub) as made, page_of(browser) as page:
+        page.goto(f"{address(made)}#/reconfigurations")
+        until(page, "() => document.querySelector('main').textContent.includes('more even')")
+        cells = page.locator("tbody tr", has_text="more even").locator("td").all_inner_texts()
+        assert cells[7:10] == ["50 % ± 5", "\N{EN DASH}", "50 %"]
 
 
 def test_it_is_said_why_keys_are_not_counted_any_more(browser: Any) -> None:
