@@ -12,8 +12,8 @@ from thalweg.demo.findings import Finding, at_last, mean, reached, sampled, sent
 from thalweg.demo.phases import Phase
 from thalweg.demo.reporting import row
 
-PLAIN = Finding(Phase("spark", False), 1000.0, 0.75, 0.25, 0, (4, 4), 4.0, 900.0)
-AWARE = Finding(Phase("spark", True), 1050.0, 0.2, 0.8, 3, (1, 4, 1), 2.0, 1400.0)
+PLAIN = Finding(Phase("spark", False), 1000.0, 0.75, 0.25, 0, (4, 4), 4.0, 900.0, 4.0)
+AWARE = Finding(Phase("spark", True), 1050.0, 0.2, 0.8, 3, (1, 4, 1), 2.0, 1400.0, 2.5)
 
 
 def said(plain: Finding, aware: Finding) -> str:
@@ -28,6 +28,12 @@ def test_fewer_tuples_between_places_and_fewer_tasks_are_told() -> None:
     assert "about as fast either way" in text
     assert "each step had 1 to 4 tasks, not 4 as by hash, 50 % fewer over the run" in text
     assert "last third of the rush it was 1,400 tuples/s locality-aware, and 900 by hash" in text
+
+
+def test_what_a_task_did_is_told_apart_from_how_many_there_were() -> None:
+    text = said(PLAIN, AWARE)
+    assert "did 420 tuples/s in the rush locality-aware, when there were 2.5 of them" in text
+    assert "and 250 by hash, with 4.0" in text
 
 
 def test_where_locality_pays_is_told_in_any_case() -> None:

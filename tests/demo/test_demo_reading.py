@@ -86,6 +86,8 @@ def test_tasks_are_those_over_the_whole_run() -> None:
         look(4, 1200, 1),
     )  # fmt: skip
     assert finding.tasks == 2.5
+    # The rush is from 2 s on.
+    assert finding.rush_tasks == 4.0
     assert (finding.degrees[0], max(finding.degrees), finding.degrees[-1]) == (1, 4, 1)
     assert finding.reconfigurations == 1
 

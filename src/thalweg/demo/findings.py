@@ -41,6 +41,13 @@ class Finding:
     tasks: float
     #: Tuples per second in the last third of the rush.
     late: float
+    #: Tasks of each step, the mean over the rush.
+    rush_tasks: float
+
+    @property
+    def per_task(self) -> float:
+        """Tuples per second of a task of a step, in the rush."""
+        return self.rate / max(self.rush_tasks, 1.0)
 
 
 def found(phase: Phase, wave: Wave, recording: Recording) -> Finding:
@@ -64,6 +71,7 @@ def found(phase: Phase, wave: Wave, recording: Recording) -> Finding:
         reconfigurations=sum(1 for _ in recording.records(kinds=["reconfigured"])),
         degrees=tuple(round(value) for value in sampled(degree, COLUMNS)),
         tasks=mean(degree),
+        rush_tasks=mean(within(degree, begin, end)),
     )
 
 
@@ -134,6 +142,16 @@ def at_last(points: Sequence[Point], time: float) -> float:
     return known[-1] if known else points[0][1]
 
 
+def within(points: Sequence[Point], begin: float, end: float) -> list[Point]:
+    """Give the values between two times: at both, and wherever they change between them.
+
+    >>> within([(0.0, 1.0), (2.0, 4.0), (5.0, 2.0)], 1.0, 3.0)
+    [(1.0, 1.0), (2.0, 4.0), (3.0, 4.0)]
+    """
+    inner = [(at, value) for at, value in points if begin < at < end]
+    return [(begin, at_last(points, begin)), *inner, (end, at_last(points, end))]
+
+
 def mean(points: Sequence[Point]) -> float:
     """Give the mean over time of a value that stays until the next point.
 
@@ -170,6 +188,11 @@ def _compared(plain: Finding, aware: Finding) -> Iterator[str]:
         tail = _shuffling(plain, aware) if better else "; they do not occur together enough"
         yield f"{name}: {text}{tail}."
     yield f"{name}: {_speed(plain.rate, aware.rate)}; {_tasks(plain, aware)}."
+    yield (
+        f"{name}: a task of a step did {aware.per_task:,.0f} tuples/s in the rush locality-aware, "
+        f"when there were {aware.rush_tasks:.1f} of them, and {plain.per_task:,.0f} by hash, with "
+        f"{plain.rush_tasks:.1f}; how many there are is the scaling."
+    )
     yield (
         f"{name}: in the last third of the rush it was {aware.late:,.0f} tuples/s locality-aware, "
         f"and {plain.late:,.0f} by hash."
