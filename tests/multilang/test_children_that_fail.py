@@ -125,6 +125,20 @@ def test_a_child_that_ends_at_each_tuple_ends_the_run(keyed: bool, on: Any) -> N
     assert [word for word, _ in rows] in ([], ["a", "b"])
 
 
+@pytest.mark.parametrize("on", [Inline(block_rows=1), "inline", "local"])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_tuple_that_its_spout_hears_of_may_fail_as_often_as_that_sends_it(
+    keyed: bool, on: Any
+) -> None:
+    source = Given(["a", "bad", "b"], had := [], tries=6)
+    seen = run(counting(source, rows := [], keyed, restarts=1), on)
+    assert sorted(word for word, _ in rows) == ["a", "b"]
+    assert had.count((1, "fail")) == 6
+    assert [text.rpartition(";")[2] for text in seen.notices] == [
+        " it is started anew and its spout is told"
+    ] * 6
+
+
 class Stopping(Given):
     """Ends the run with its last value."""
 

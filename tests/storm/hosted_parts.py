@@ -41,6 +41,21 @@ def components(lib: Any) -> SimpleNamespace:
             self.log(f"done {tup_id} after {self.failed_tuples[tup_id]} fails")
             super().ack(tup_id)
 
+    class OneByOne(lib.ReliableSpout):
+        """Gives the next tuple when the one before is done, or given up."""
+
+        outputs = ("sentence",)
+
+        def initialize(self, storm_conf: Any, context: Any) -> None:
+            self.left = list(storm_conf["sentences"])
+
+        def next_tuple(self) -> None:
+            if self.unacked_tuples:
+                return
+            if not self.left:
+                sys.exit(0)
+            self.emit([self.left[0]], tup_id=self.left.pop(0))
+
     class Split(lib.Bolt):
         outputs = ("word",)
 

@@ -88,9 +88,16 @@ def test_an_exit_counts_as_one_also_where_exceptions_do_not(lib: ModuleType, run
 
 
 def test_a_bolt_that_only_exits_ends_the_run_with_an_error(lib: ModuleType, runtime: Any) -> None:
-    source = source_of(lib)
+    class Words(lib.Spout):
+        outputs = ("word",)
+
+        def next_tuple(self) -> None:
+            self.emit(["exit"])
+
+    known(Words)
+    source = Words.spec()
     bolt = exiting(lib).spec(inputs=[source])
-    made = topology(lib, {"words": ["exit"] * 9}, source=source, bolt=bolt)
+    made = topology(lib, source=source, bolt=bolt)
     with pytest.raises(ThalwegError, match=r"RuntimeError: it called sys\.exit\(0\)"):
         run(made, runtime)
 

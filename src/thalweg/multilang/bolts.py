@@ -114,8 +114,9 @@ class ShellBolt(Hosted, AnchoredBolt):
         self._ends_at: float | None = None
         #: Why it was ended before the run was, and how many tuples nobody has finished then.
         self._given_up, self._missed = "", 0
-        #: Whether it may hold tuples for whose end nobody waits.
+        #: Whether it may hold tuples for whose end nobody waits, and which these are of a block.
         self._unknown = False
+        self._waited: tuple[int, Any] = 0, None
 
     def cleanup(self) -> None:
         """Let the child end, or keep it for the next batch."""
@@ -135,8 +136,7 @@ class ShellBolt(Hosted, AnchoredBolt):
     def process_tuples(self, first: int, block: Block) -> None:
         """Give the tuples to the child, and wait until it has seen them, or is long at one."""
         self._hear_out()
-        holds = self._partner is None or bool(self._talk.given)
-        self._unknown = (self._unknown and holds) or not _all_known(block)
+        self._note_who_waits(first, block)
         if self._partner is None:
             self._missed += len(block)
             return
@@ -381,8 +381,8 @@ class ShellBolt(Hosted, AnchoredBolt):
         gone.child.kill()
         self._partner = None
         self._forget_rest()
-        gone.talk.failures += 1
-        self._replaced(error, gone.talk.failures)
+        gone.talk.failures += not gone.talk.told
+        self._replaced(error, 0 if gone.talk.told else gone.talk.failures)
         gone.talk.begin_anew()
         self._partner = self._begin(gone.talk)
         return True
@@ -409,8 +409,10 @@ class ShellBolt(Hosted, AnchoredBolt):
             case Ended(number, ok):
                 self._alone, self._done_at = 0, time.monotonic()
                 (self.ack if ok else self.fail)(number)
-                if ok and number != NOBODYS:
+                if number != NOBODYS and ok:
                     self._succeeded(number)
+                elif number != NOBODYS:
+                    self._talk.told |= self._is_waited_for(number)
             case Synced():
                 self._alone, self._done_at = 0, time.monotonic()
             case _:
@@ -419,6 +421,16 @@ class ShellBolt(Hosted, AnchoredBolt):
     def _succeeded(self, _number: int) -> None:
         """Note that it has acknowledged a tuple: it is not as those that have failed before it."""
         self._talk.failures = 0
+
+    def _note_who_waits(self, first: int, block: Block) -> None:
+        holds = self._partner is None or bool(self._talk.given)
+        self._unknown = (self._unknown and holds) or not _all_known(block)
+        self._waited = first, block.roots
+
+    def _is_waited_for(self, number: int) -> bool:
+        """Say whether a spout is told how a tuple ends: it gives it up, some time."""
+        first, roots = self._waited
+        return bool(roots and roots[number - first]) if number >= first else not self._unknown
 
     def _pass_on(self, said: Emitted) -> None:
         task = None if said.task is None else self._task(said.task, said.stream)

@@ -136,11 +136,14 @@ class Hosted:
                 self._measures.note(name, params)
 
     def _replaced(self, error: ChildError, attempt: int) -> None:
-        """Tell that a child is replaced; raises when that has happened too often."""
+        """Tell that a child is replaced; raises when that has happened too often.
+
+        Attempt 0 is one that does not count.
+        """
         subject = self._subject
         if attempt > self.shell.restarts:
             times = f", {attempt} times in a row" if attempt > 1 else ""
             text = f"{subject}: its child has failed{times}: {error}"
             raise ChildError(text) from error
-        again = f"it is started anew ({attempt} of {self.shell.restarts})"
-        self.context.tell(Noticed(f"{subject}: {error}; {again}"))
+        how = f"({attempt} of {self.shell.restarts})" if attempt else "and its spout is told"
+        self.context.tell(Noticed(f"{subject}: {error}; it is started anew {how}"))

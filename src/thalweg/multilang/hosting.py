@@ -159,8 +159,10 @@ class Conversation:
     #: Tuples that no child can be given: their numbers, and why.
     refused: list[tuple[int, Exception]] = field(default_factory=list)
     beats: Beats = field(default_factory=Beats)
-    #: Children that have failed since one has acknowledged a tuple.
+    #: Children that have failed since one has acknowledged a tuple, but for those of whose tuples
+    #: a spout is told; and whether one is told of any that the child at hand has let fail.
     failures: int = 0
+    told: bool = False
     #: Ids of tuples that come from no component, the last of them.
     _asides: deque[str] = field(default_factory=lambda: deque(maxlen=_ASIDES))
     _sent: int = 0
@@ -206,7 +208,7 @@ class Conversation:
 
     def begin_anew(self) -> None:
         """Talk with another child, which has seen nothing yet."""
-        self.beats = Beats()
+        self.beats, self.told = Beats(), False
         self._asides.clear()
 
     def tick(self, seconds: float) -> bytes:

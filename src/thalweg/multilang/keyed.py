@@ -53,6 +53,7 @@ class KeyedShellBolt(ShellBolt):
 
     def process_tuples(self, first: int, block: Block) -> None:
         """Give the child the values of the keys, then the tuples, and take what has changed."""
+        self._note_who_waits(first, block)
         keys = key_values([block.batch.column(name) for name in self.key])
         fresh = dict.fromkeys(keys)
         self._check_keys(fresh)

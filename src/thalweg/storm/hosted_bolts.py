@@ -83,7 +83,9 @@ class HostedBolt(Hosted, AnchoredBolt):
         self._heard = any(listeners(context.hooks, call) for call in ends)
         #: Numbers of the tuples of a block for which the component raised.
         self._raised: set[int] = set()
-        #: The last of these, and whether any tuple was processed since something raised.
+        #: The first number of a block, and whether anybody waits for the ends of its tuples.
+        self._waited: tuple[int, Any] = 0, None
+        #: The last that raised, and whether any tuple was processed since something did.
         self._last_bad = -2
         self._went_well = True
         with self._at_work():
@@ -92,6 +94,7 @@ class HostedBolt(Hosted, AnchoredBolt):
     def process_tuples(self, first: int, block: Block) -> None:
         """Show the component each tuple."""
         self._ever_tracked |= self.tracked
+        self._waited = first, block.roots
         self._raised.clear()
         numbered = enumerate(self._tuples(first, block), first)
         with self._at_work():
@@ -209,12 +212,13 @@ class HostedBolt(Hosted, AnchoredBolt):
             component.exit_on_exception = True  # which is not about exits
         component._handle_run_exception(error)
         component._current_tups = []
-        ticking = number < 0
+        ticking, (first, roots) = number < 0, self._waited
         in_a_row = not self._went_well if ticking else number == self._last_bad + 1
         self._raised.add(number)
         self._last_bad, self._went_well = max(number, self._last_bad), False
         if component.exit_on_exception:
-            self._stage.replaced(error, in_a_row)
+            told = not ticking and bool(roots and roots[number - first])
+            self._stage.replaced(error, in_a_row, told)
             self._begin()
 
     # --- what the component says -------------------------------------------------------------

@@ -23,9 +23,10 @@ from thalweg.multilang.context import DirectTasks, TaskIds, storm_context
 from thalweg.multilang.measuring import Measures
 from thalweg.storm.components import checked_values
 from thalweg.storm.logs import LEVELS, level_of
+from thalweg.storm_config.keys import RESTARTS
 
-#: How often a component is made anew, in a row, because its code raised.
-RESTARTS = 3
+#: How often a component is made anew, in a row, because its code raised; if nobody says so.
+_RESTARTS = 3
 #: Packages whose methods may be replaced by quicker ones that do the same.
 _LIBRARIES = frozenset(["pystorm", "streamparse", "thalweg"])
 #: Packages that log for themselves.
@@ -187,7 +188,8 @@ class Stage:
         self._cls = cls
         self.context = context
         self.conf = {"topology.name": context.topology, **config}
-        self._failures = 0
+        self._failures, said = 0, self.conf.get(RESTARTS)
+        self._restarts = _RESTARTS if said is None else said
         self._measures = Measures(context)
 
     def let_go(self, body: Any) -> None:
@@ -256,13 +258,19 @@ class Stage:
             case "metrics":
                 self._measures.note(str(message.get("name")), message.get("params"))
 
-    def replaced(self, error: Exception, in_a_row: bool) -> None:
-        """Tell that a component is made anew; raises when that has happened too often in a row."""
-        self._failures = self._failures + 1 if in_a_row else 1
-        if self._failures > RESTARTS:
+    def replaced(self, error: Exception, in_a_row: bool, told: bool = False) -> None:
+        """Tell that a component is made anew; raises when that has happened too often in a row.
+
+        What a spout is ``told`` does not count: it gives its tuple up, some time.
+        """
+        how = "and its spout is told"
+        if not told:
+            self._failures = self._failures + 1 if in_a_row else 1
+            how = f"({self._failures} of {self._restarts} in a row)"
+        if self._failures > self._restarts:
             raise error
-        text = f"{self.subject}: {type(error).__name__}: {error}; it is started anew"
-        self.context.tell(Noticed(f"{text} ({self._failures} of {RESTARTS} in a row)"))
+        text = f"{self.subject}: {type(error).__name__}: {error}; it is started anew {how}"
+        self.context.tell(Noticed(text))
 
     def _logger(self) -> logging.Logger:
         # One of its own, outside the tree of loggers: tasks of one component do not mix.

@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.storm.plans import SERIALIZER, Part, Plan
 from thalweg.storm_config.config import TOPOLOGY, StormConfig
-from thalweg.storm_config.keys import KEYS
+from thalweg.storm_config.keys import KEYS, RESTARTS
 
 TICK = "topology.tick.tuple.freq.secs"
 _PENDING = "topology.max.spout.pending"
@@ -22,6 +22,7 @@ _OF_COMPONENTS = frozenset(
         "topology.max.task.parallelism",
         "topology.shellbolt.max.pending",
         "topology.subprocess.timeout.secs",
+        RESTARTS,
     ]
 )
 
@@ -44,6 +45,7 @@ def child_settings(part: Part) -> dict[str, Any]:
         "serializer": told.serializer,
         "timeout": told.subprocess_timeout,
         "max_pending": told.shellbolt_max_pending,
+        "restarts": told.restarts,
         "env": {name: str(value) for name, value in told.environment.items()},
     }
     return {name: value for name, value in said.items() if value is not None}

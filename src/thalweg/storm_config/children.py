@@ -31,6 +31,7 @@ def _settings(config: StormConfig, shell: Shell) -> Mapping[str, Any]:
         "serializer": config.serializer,
         "timeout": config.subprocess_timeout,
         "max_pending": config.shellbolt_max_pending,
+        "restarts": config.restarts,
     }
     found = {
         name: value for name, value in said.items() if value is not None and name not in shell.said

@@ -69,6 +69,8 @@ class StormConfig:
     shellbolt_max_pending: int | None = None
     subprocess_timeout: float | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
+    #: How often, in a row, a component of Storm's or a child is started anew.
+    restarts: int | None = None
     #: Keys that are none of Storm's: for components.
     own: Mapping[str, Any] = field(default_factory=dict)
     #: All keys, as written.

@@ -12,6 +12,8 @@ Check = Callable[[Any], Any]
 #: Keys of ours, beside Storm's, for components of its topologies. "process": it wants one of its
 #: own; and true: it keeps nothing between tuples.
 ISOLATION, STATELESS = "thalweg.isolation", "thalweg.stateless"
+#: How often, in a row, what fails is started anew.
+RESTARTS = "thalweg.restarts"
 
 
 class Key(NamedTuple):
@@ -89,6 +91,7 @@ def _serializer(value: Any) -> str:
 
 
 _COUNT = "a whole number, 1 or more"
+_FROM_0 = "a whole number, 0 or more"
 _SECONDS = "seconds, more than 0"
 _BOOL = "true or false"
 _PATH = "a name of Python, 'package.module:Name'"
@@ -113,7 +116,7 @@ KEYS: Mapping[str, Key] = {
     "topology.metrics.consumer.register": Key("consumers", "a list of consumers", _of(list)),
     "topology.builtin.metrics.bucket.size.secs": Key("metrics_every", _SECONDS, _positive),
     "topology.auto.task.hooks": Key("hooks", f"a list, each {_PATH}", _paths),
-    "topology.acker.executors": Key("ackers", "a whole number, 0 or more", _number(0)),
+    "topology.acker.executors": Key("ackers", _FROM_0, _number(0)),
     "topology.worker.shared.thread.pool.size": Key("background_threads", _COUNT, _number(1)),
     "topology.state.checkpoint.interval.ms": Key("snapshot_every", "milliseconds", _millis),
     "topology.validator": Key("validator", _PATH, _of(str)),
@@ -124,6 +127,7 @@ KEYS: Mapping[str, Key] = {
     "topology.shellbolt.max.pending": Key("shellbolt_max_pending", _COUNT, _number(1)),
     "topology.subprocess.timeout.secs": Key("subprocess_timeout", _SECONDS, _positive),
     "topology.environment": Key("environment", "names with values", _of(dict)),
+    RESTARTS: Key("restarts", _FROM_0, _number(0)),
 }
 
 _JVM = "there is no JVM"
