@@ -9,6 +9,7 @@ import pytest
 from children import RUNTIMES, collecting, python, run
 
 import thalweg as tw
+from thalweg.anchored import AnchoredBolt
 from thalweg.multilang import ShellSpout
 from thalweg.multilang.child import ChildError
 from thalweg.topology import Topology
@@ -59,6 +60,69 @@ def test_a_child_that_only_logs_for_too_long_is_replaced(
     seen = run(builder.build(), on)
     assert rows == ["to", "be"]
     assert "said nothing of its work for 1.5 s" in seen.notices[0]
+
+
+class Keeping(AnchoredBolt):
+    """Holds the first five tuples until others come; then they are done, or fail, as is said."""
+
+    def __init__(self, ok: bool, seen: list[int]) -> None:
+        self.ok, self.seen = ok, seen
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Keeping:
+        return self
+
+    def prepare(self, context: Any) -> None:
+        self.held: list[int] = []
+
+    def process_tuples(self, first: int, block: Any) -> None:
+        for number, value in enumerate(block.values("n"), first):
+            self.seen.append(value)
+            if len(self.seen) <= 5:
+                self.held.append(number)
+                continue
+            while self.held:
+                (self.ack if self.ok else self.fail)(self.held.pop())
+            self.ack(number)
+
+
+def forgetting(tmp_path: Path, how: str, ok: bool, seen: list[int]) -> Topology:
+    """Make a topology whose spout dies with five tuples open, which end for its successor."""
+    builder = tw.TopologyBuilder("forgetting")
+    command = python("forgetful_spout.py", str(tmp_path / "mark"), how)
+    builder.add_spout("numbers", ShellSpout(command, ["n"]))
+    builder.add_bolt("out", Keeping(ok, seen)).shuffle("numbers")
+    return builder.build()
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_a_successor_hears_of_no_tuple_that_another_has_sent_and_is_done(
+    on: str, tmp_path: Path
+) -> None:
+    seen = run(forgetting(tmp_path, "dies", True, had := []), on)
+    assert sorted(had) == list(range(10))
+    assert seen.said("numbers") == []
+    assert len(seen.notices) == 1
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_a_successor_may_send_again_what_another_has_sent_and_has_failed(
+    on: str, tmp_path: Path
+) -> None:
+    seen = run(forgetting(tmp_path, "sends", False, had := []), on)
+    assert sorted(had) == sorted([*range(10), *range(5)])
+    assert sorted(seen.said("numbers")) == [f"fail {n}" for n in range(5)]
+    assert len(seen.notices) == 1
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_a_successor_that_dies_of_what_another_has_sent_hears_no_more_of_it(
+    on: str, tmp_path: Path
+) -> None:
+    seen = run(forgetting(tmp_path, "dies", False, had := []), on)
+    assert set(had) == set(range(10))
+    assert len(seen.said("numbers")) == 1
+    _, notice = seen.notices
+    assert "told no more of what one before it has sent" in notice
 
 
 def test_an_id_that_a_spout_cannot_be_told_again_is_named() -> None:

@@ -129,6 +129,79 @@ def test_how_often_tuples_have_failed_is_known_to_it_too(lib: ModuleType) -> Non
     assert got == [7, 7]
 
 
+def forgetful(lib: ModuleType, told: list[tuple[str, Any]], kind: str = "Spout") -> type:
+    """Make a spout that raises once, with three tuples open, and knows only its own tuples."""
+    made = list[bool]()
+
+    class Forgetful(getattr(lib, kind)):  # type: ignore[misc]
+        def initialize(self, storm_conf: Any, context: Any) -> None:
+            made.append(True)
+            self.left = [0, 1, 2] if len(made) == 1 else [3, 4]
+            self.open = set[int]()
+
+        def next_tuple(self) -> None:
+            if self.left:
+                self.open.add(self.left[0])
+                self.emit([self.left[0]], tup_id=self.left.pop(0))
+            elif len(made) == 1:
+                raise ValueError
+            elif not (self.open or getattr(self, "unacked_tuples", ())):
+                raise SystemExit
+
+        def ack(self, tup_id: Any) -> None:
+            told.append(("ack", tup_id))
+            self.open.remove(tup_id)
+            if kind == "ReliableSpout":
+                super().ack(tup_id)
+
+        def fail(self, tup_id: Any) -> None:
+            told.append(("fail", tup_id))
+            self.open.remove(tup_id)
+
+    return Forgetful
+
+
+def ends_late(lib: ModuleType, got: list[int], how: str) -> HostedBolt:
+    """Make a bolt that holds the first three tuples until others come, and lets them end so."""
+
+    class Late(lib.Bolt):
+        auto_ack = False
+
+        def initialize(self, storm_conf: Any, context: Any) -> None:
+            self.held: list[Any] = []
+
+        def process(self, tup: Any) -> None:
+            got.append(tup.values[0])
+            if len(got) <= 3:
+                self.held.append(tup)
+                return
+            while self.held:
+                getattr(self, how)(self.held.pop())
+            self.ack(tup)
+
+    return HostedBolt(Late)
+
+
+ONCE = [("ack", 3), ("ack", 4)]
+TOLD_OF_OTHERS = {
+    ("Spout", "ack"): ONCE,
+    ("Spout", "fail"): [*ONCE, ("fail", 0), ("fail", 1), ("fail", 2)],
+    ("ReliableSpout", "ack"): [("ack", 0), ("ack", 1), ("ack", 2), *ONCE],
+}
+
+
+@pytest.mark.parametrize(("kind", "how"), TOLD_OF_OTHERS)
+def test_a_spout_made_anew_does_not_fail_at_tuples_that_it_has_not_sent(
+    lib: ModuleType, kind: str, how: str
+) -> None:
+    told, got, events = list[tuple[str, Any]](), list[int](), list[Any]()
+    made = read_by(ends_late(lib, got, how), forgetful(lib, told, kind))
+    made.run(on=Inline(clock=ManualClock()), listen=events.append)
+    assert got == [0, 1, 2, 3, 4]
+    assert sorted(told) == TOLD_OF_OTHERS[kind, how]
+    assert sum("started anew" in str(event) for event in events) == 1
+
+
 def test_a_tuple_that_cannot_be_sent_is_not_waited_for(lib: ModuleType) -> None:
     tried, got = list[bool](), list[int]()
 

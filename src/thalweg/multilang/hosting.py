@@ -7,8 +7,8 @@ tuples show that it is at work.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -273,6 +273,41 @@ class Sender:
     component: str
     stream: str
     task: int
+
+
+class OpenIds:
+    """Ids of the open tuples of a spout that was begun anew: others are of one before it.
+
+    >>> ids = OpenIds()
+    >>> ids.note([1, 2])
+    >>> ids.end([1, 2]), ids.end([1, 2]), ids.end("another's")
+    (True, False, False)
+    """
+
+    def __init__(self) -> None:
+        self._open: Counter[Hashable] = Counter()
+
+    def note(self, id_: Any) -> None:
+        """Note a tuple that it has sent."""
+        self._open[_key(id_)] += 1
+
+    def end(self, id_: Any) -> bool:
+        """Forget a tuple that has ended; says whether this one has sent it."""
+        key = _key(id_)
+        if self._open[key] > 1:
+            self._open[key] -= 1
+            return True
+        return self._open.pop(key, 0) > 0
+
+
+def _key(id_: Any) -> Hashable:
+    """Give something that can be looked up, for an id of any kind."""
+    try:
+        hash(id_)
+    except TypeError:
+        return repr(id_)
+    found: Hashable = id_
+    return found
 
 
 def spout_said(message: Any) -> Said:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 from thalweg.components import Spout, TaskContext
 from thalweg.errors import ThalwegError, explain, shorten
+from thalweg.events import Noticed
 from thalweg.multilang.child import Child, ChildError, CleanEnd
 from thalweg.multilang.hosted import Hosted, any_fields
-from thalweg.multilang.hosting import Emitted, Said, Synced, spout_said
+from thalweg.multilang.hosting import Emitted, OpenIds, Said, Synced, spout_said
 from thalweg.multilang.settings import Shell
 from thalweg.multilang.wire import ProtocolError, make_wire
 from thalweg.pacing import PATIENCE
@@ -44,9 +45,14 @@ class ShellSpout(Hosted, Spout):
         """Start the child."""
         self.context = context
         self._encode = make_wire(self.shell.serializer).encode
-        #: Whether it is to give tuples, and how tuples ended of which it has not been told.
+        #: Whether it is to give tuples, and how tuples ended of which it has not been told; with
+        #: whether it has sent them itself.
         self._active = False
-        self._later: deque[tuple[str, Any]] = deque()
+        self._later: deque[tuple[str, Any, bool]] = deque()
+        #: Open ids of tuples that the child at hand has sent; None where it is the first.
+        self._own: OpenIds | None = None
+        #: Whether it is told which tuples of those before it have failed, and is just then.
+        self._hears_all, self._at_another = True, False
         #: How many tuples it has sent.
         self._sent = 0
         self._begin()
@@ -126,7 +132,10 @@ class ShellSpout(Hosted, Spout):
         """Tell the child how a tuple ended; while it is busy it expects nothing of the kind."""
         if self._child is None:
             return
-        self._later.append((command, id_))
+        own = self._own is None or self._own.end(id_)
+        if not own and (command == "ack" or not self._hears_all):
+            return  # it would not know it
+        self._later.append((command, id_, own))
         if self._synced:
             self._insist(self._catch_up)
         elif len(self._later) > self.shell.most_held:
@@ -144,7 +153,10 @@ class ShellSpout(Hosted, Spout):
             self._ask("activate" if self._active else "deactivate")
             self._awake = self._active
         while self._later:
-            self._ask(*self._later[0])
+            command, id_, own = self._later[0]
+            self._at_another = not own
+            self._ask(command, id_)
+            self._at_another = False
             self._later.popleft()
 
     def _ask(self, command: str, id_: Any = "") -> None:
@@ -165,9 +177,8 @@ class ShellSpout(Hosted, Spout):
 
     def _insist(self, step: Callable[[], None]) -> None:
         """Do something with the child, or else with its successors."""
-        for attempt in range(1, self.shell.restarts + 2):
-            if self._child is None:
-                return
+        attempt = 0
+        while self._child is not None:
             try:
                 step()
             except CleanEnd:
@@ -177,10 +188,22 @@ class ShellSpout(Hosted, Spout):
             except ChildError as error:
                 self._child.kill()
                 self._child = None
-                self._replaced(error, attempt)
-                self._begin()
+                if self._at_another:
+                    self._hears_all = self._at_another = False
+                    how = "it is started anew, and told no more of what one before it has sent"
+                    self.context.tell(Noticed(f"{self._subject}: {error}; {how}"))
+                else:
+                    attempt += 1
+                    self._replaced(error, attempt)
+                self._begin_anew()
             else:
                 return
+
+    def _begin_anew(self) -> None:
+        """Start a successor: it hears of what others have sent only what it may send again."""
+        failed = [(c, id_, False) for c, id_, _ in self._later if c == "fail" and self._hears_all]
+        self._own, self._later = OpenIds(), deque(failed)
+        self._begin()
 
     def _take(self, message: Any) -> Said:
         try:
@@ -189,6 +212,8 @@ class ShellSpout(Hosted, Spout):
             raise self._present.broken(error) from error
         if isinstance(said, Emitted):
             self._check_id(said.id)
+            if self._own is not None and said.id is not None:
+                self._own.note(said.id)
             self._pass_on(said)
         self._synced |= isinstance(said, Synced)
         self._hear(said)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import Spout, TaskContext
 from thalweg.errors import RAISED, ThalwegError, as_error
+from thalweg.multilang.hosting import OpenIds
 from thalweg.pacing import PATIENCE
 from thalweg.storm.hosting import Hosted, Stage, is_own, settled
 
@@ -34,6 +35,8 @@ class HostedSpout(Hosted, Spout):
         self._sent = 0
         self._sent_when_failed = -1
         self._counted = self._ended = False
+        #: Open ids of tuples that the component at hand has sent; None where it is the first.
+        self._own: OpenIds | None = None
         self._begin()
 
     def cleanup(self) -> None:
@@ -58,11 +61,17 @@ class HostedSpout(Hosted, Spout):
 
     def ack(self, id: Any) -> None:
         """Tell that a tuple has been processed."""
-        self._told(self._component.ack, id)
+        if self._own is None or self._own.end(id):
+            self._told(self._component.ack, id)
+        else:
+            self._ack_of_another(id)
 
     def fail(self, id: Any) -> None:
         """Tell that a tuple has failed."""
-        self._told(self._component.fail, id)
+        if self._own is None or self._own.end(id):
+            self._told(self._component.fail, id)
+        else:
+            self._told_of_another(self._component.fail, id)
 
     def activate(self) -> None:
         """Begin."""
@@ -71,6 +80,28 @@ class HostedSpout(Hosted, Spout):
     def deactivate(self) -> None:
         """Pause."""
         self._told(self._component.deactivate)
+
+    def _ack_of_another(self, id_: Any) -> None:
+        """Let a ReliableSpout, which knows it, forget a tuple; others have never heard of it."""
+        component = self._component
+        known = id_ in getattr(component, "unacked_tuples", ())
+        if known and not self._told_of_another(component.ack, id_):
+            for name in _OPEN:
+                getattr(component, name).pop(id_, None)
+
+    def _told_of_another(self, method: Callable[..., None], id_: Any) -> bool:
+        """Tell of a tuple that the component may not know: what it raises is shown, no more."""
+        try:
+            method(id_)
+        except ThalwegError:
+            raise
+        except RAISED as error:
+            if isinstance(error, SystemExit) and error.code in (None, 0):
+                self._finish()
+            else:
+                self._component._handle_run_exception(as_error(error))
+            return False
+        return True
 
     def _told(self, method: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -91,7 +122,7 @@ class HostedSpout(Hosted, Spout):
         self._component._handle_run_exception(error)
         if self._component.exit_on_exception:
             self._stage.replaced(error, self._sent == self._sent_when_failed)
-            self._sent_when_failed = self._sent
+            self._sent_when_failed, self._own = self._sent, OpenIds()
             self._begin()
             self._component.activate()
 
@@ -115,6 +146,7 @@ class HostedSpout(Hosted, Spout):
     def _emit_function(self) -> Callable[..., list[int] | None]:
         """Make ``emit`` of a component: as little as possible for a plain list of values."""
         send: Any = self.emit  # which also takes ``ask``
+        own = self._own
 
         def emit(
             tup: Any,
@@ -127,6 +159,8 @@ class HostedSpout(Hosted, Spout):
             self._sent += 1
             if tup_id is not None:
                 self._counted = True
+                if own is not None:
+                    own.note(tup_id)
             if direct_task is None:
                 told: list[int] | None = send(
                     *values, id=tup_id, stream=stream or DEFAULT_STREAM, ask=need_task_ids
