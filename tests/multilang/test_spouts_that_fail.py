@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from children import RUNTIMES, collecting, python, run
+from children import RUNTIMES, Seen, collecting, python, run
 
 import thalweg as tw
 from thalweg.anchored import AnchoredBolt
@@ -123,6 +124,29 @@ def test_a_successor_that_dies_of_what_another_has_sent_hears_no_more_of_it(
     assert len(seen.said("numbers")) == 1
     _, notice = seen.notices
     assert "told no more of what one before it has sent" in notice
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+@pytest.mark.parametrize("where", ["next", "ack", "deactivate"])
+def test_a_spout_that_waits_when_the_run_is_to_end_is_ended_and_not_begun_anew(
+    where: str, on: str
+) -> None:
+    stop, seen = threading.Event(), Seen()
+    builder = tw.TopologyBuilder("waiting")
+    spout = ShellSpout(python("waiting_spout.py", where), ["n"], linger=1e-6, timeout=30)
+    builder.add_spout("numbers", spout)
+
+    def take(t: Any) -> None:
+        seen.rows.append(t.n)
+        stop.set()
+
+    builder.add_bolt("out", tw.call(take)).shuffle("numbers")
+    builder.build().run(on=on, stop=stop, listen=seen.events.append)
+    assert seen.rows == [0]
+    (notice,) = seen.notices
+    assert "component 'numbers', task 0: " in notice
+    assert "has not answered 1e-06 s after the run was to end" in notice
+    assert "it is not started anew, since the run is to end" in notice
 
 
 def test_an_id_that_a_spout_cannot_be_told_again_is_named() -> None:

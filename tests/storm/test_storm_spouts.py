@@ -11,8 +11,10 @@ from storm_libraries import NAMES, library
 
 import thalweg as tw
 from thalweg.clock import ManualClock
+from thalweg.events import Noticed
 from thalweg.runtimes.inline import Inline
 from thalweg.runtimes.local.runtime import Local
+from thalweg.storm import hosted_spouts
 from thalweg.storm.hosted_bolts import HostedBolt
 from thalweg.storm.hosted_spouts import HostedSpout
 from thalweg.topology import Topology
@@ -72,6 +74,34 @@ def test_a_slow_spout_can_be_stopped_between_its_tuples(lib: ModuleType) -> None
     got: list[int] = []
     read_by(tw.call(lambda t: got.append(t.n)), Endless).run(on=Inline(clock=clock), stop=stop)
     assert got == given == [0, 1, 2, 3]
+
+
+def test_a_spout_that_waits_when_the_run_is_to_end_is_named(
+    lib: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosted_spouts, "_LINGER", 1e-6)
+    stop, told, came = threading.Event(), threading.Event(), list[bool]()
+
+    class Waiting(lib.Spout):
+        def next_tuple(self) -> None:
+            stop.set()
+            came.append(told.wait(timeout=LOST))
+
+    texts: list[str] = []
+
+    def hear(event: Any) -> None:
+        if isinstance(event, Noticed):
+            texts.append(event.text)
+            told.set()
+
+    made = read_by(tw.call(lambda _t: None), Waiting)
+    made.run(on=Inline(clock=ManualClock()), stop=stop, listen=hear)
+    assert came == [True]
+    (text,) = texts
+    assert "next_tuple of component 'numbers', task 0" in text
+    assert "test_storm_spouts.py:" in text
+    assert "1e-06 s after the run was to end" in text
+    assert "thalweg.isolation: process" in text
 
 
 def failing(lib: ModuleType, got: list[int], times: int) -> HostedBolt:

@@ -108,10 +108,9 @@ class ShellBolt(Hosted, AnchoredBolt):
         else:
             found.child.log = lambda text: self._say(INFO, text)
         self._partner, self._clean, self._last = found, True, False
-        #: Tuples that it has sent since it was done with anything, when that was, and since when
-        #: the run is known to end.
+        #: Tuples that it has sent since it was done with anything, and when that was.
         self._alone, self._done_at = 0, time.monotonic()
-        self._ends_at: float | None = None
+        self._ends_at = None
         #: Why it was ended before the run was, and how many tuples nobody has finished then.
         self._given_up, self._missed = "", 0
         #: Whether it may hold tuples for whose end nobody waits, and which these are of a block.
@@ -362,14 +361,6 @@ class ShellBolt(Hosted, AnchoredBolt):
             told = f"its child still sends tuples {self.shell.linger:g} s after the run was to end"
             text = f"{self._subject}: {told}"
             raise StillSendingError(text)
-
-    def _is_late(self, now: float, since: float = 0.0) -> bool:
-        """Say whether it has had its time since the run is to end, and since something else."""
-        if not self.context.stopped():
-            return False
-        if self._ends_at is None:
-            self._ends_at = now
-        return now >= max(self._ends_at, since) + self.shell.linger
 
     def _begin_anew(self, error: ChildError) -> bool:
         """Start a successor of a child that has failed; not for ever when the run is to end."""

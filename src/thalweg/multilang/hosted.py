@@ -45,6 +45,8 @@ class Hosted:
     shell: Shell
     context: TaskContext
     _measures: Measures | None = None
+    #: Since when the run is known to end.
+    _ends_at: float | None = None
     #: Storm's numbers of tasks are those of a whole topology.
     tasks_by_number: ClassVar[bool] = True
 
@@ -84,18 +86,25 @@ class Hosted:
             text = f"{self._subject}: {error}"
             raise ChildError(text) from error
 
-    def _hear_until(self, done: Callable[[], bool], lacking: str = "") -> None:
-        """Take what the child says until something is so.
+    def _hear_until(
+        self,
+        done: Callable[[], bool],
+        lacking: str = "",
+        patience: float = _SILENCE,
+        since: tuple[float, bool] | None = None,
+    ) -> tuple[float, bool]:
+        """Take what the child says until something is so, with a look at that from time to time.
 
-        One that does not get on with its work is taken for hung, however much it logs.
+        One that does not get on with its work is taken for hung, however much it logs. Gives when
+        that will be, and whether it has said anything since: for who goes on to hear it.
         """
-        limit, talked = self.shell.timeout, False
+        limit = self.shell.timeout
         self._present.get_ready()
-        due = time.monotonic() + limit
+        due, talked = since or (time.monotonic() + limit, False)
         while not done():
             left = max(0.0, due - time.monotonic())
-            message = self._present.next_message(min(left, _SILENCE))
-            if message is None and left > _SILENCE:
+            message = self._present.next_message(min(left, patience))
+            if message is None and left > patience:
                 self._ask_again()
                 continue
             said = None if message is None else self._take(message)
@@ -107,6 +116,15 @@ class Hosted:
                 why = lacking or "has said nothing" + " of its work" * talked
                 text = f"{why} for {limit:g} s; it is taken for hung"
                 raise self._present.broken(text)
+        return due, talked
+
+    def _is_late(self, now: float, since: float = 0.0) -> bool:
+        """Say whether it has had its time since the run is to end, and since something else."""
+        if not self.context.stopped():
+            return False
+        if self._ends_at is None:
+            self._ends_at = now
+        return now >= max(self._ends_at, since) + self.shell.linger
 
     def _ask_again(self) -> None:
         """Do something about a child that has said nothing for a second, if that can help."""

@@ -17,6 +17,9 @@ from thalweg.multilang.settings import Shell
 from thalweg.multilang.wire import ProtocolError, make_wire
 from thalweg.pacing import PATIENCE
 
+#: Seconds between two times that it is heard which count as waiting for it.
+_BETWEEN = 1.0
+
 
 class ShellSpout(Hosted, Spout):
     """A spout that is a program of its own, in any language, and speaks Storm's protocol.
@@ -53,8 +56,12 @@ class ShellSpout(Hosted, Spout):
         self._own: OpenIds | None = None
         #: Whether it is told which tuples of those before it have failed, and is just then.
         self._hears_all, self._at_another = True, False
-        #: How many tuples it has sent.
-        self._sent = 0
+        #: How many tuples it has sent, and when it was last asked for something.
+        self._sent, self._asked_at = 0, time.monotonic()
+        self._ends_at = None
+        #: When it is taken for hung, and whether it has said anything since it got on with its
+        #: work; and until when it was heard.
+        self._hung, self._heard_at = (0.0, False), 0.0
         self._begin()
 
     def _begin(self) -> None:
@@ -95,21 +102,21 @@ class ShellSpout(Hosted, Spout):
     def _next(self) -> None:
         before = self._sent
         if not self._synced:
-            self._listen()
+            # Only what it is waited for counts: it may not have been asked for a while.
+            unheard = max(0.0, time.monotonic() - self._heard_at - _BETWEEN)
+            self._listen((self._hung[0] + unheard, self._hung[1]))
         if self._synced and self._sent == before:
             self._catch_up()
             self._send("next")
             self._listen()
 
-    def _listen(self) -> None:
+    def _listen(self, since: tuple[float, bool] | None = None) -> None:
         """Take what the child sends until it is done, or has been at it for a while."""
-        before = self._sent
-        self._hear_until(lambda: self._synced or self._sent > before)
         due = time.monotonic() + PATIENCE
-        while not self._synced and (left := due - time.monotonic()) > 0:
-            message = self._present.next_message(left)
-            if message is not None:
-                self._take(message)
+        self._hung = self._hear_until(
+            lambda: self._synced or time.monotonic() >= due, "", PATIENCE, since
+        )
+        self._heard_at = time.monotonic()
 
     def _turn(self) -> None:
         """Let the child begin or pause, when it is done with what it is at."""
@@ -117,13 +124,20 @@ class ShellSpout(Hosted, Spout):
             self._hear_out()
         self._catch_up()
 
+    def _hear_in_time(self, done: Callable[[], bool]) -> None:
+        """Take what the child says until something is so; not for long when the run is to end."""
+        self._hear_until(lambda: done() or self._is_late(time.monotonic(), self._asked_at))
+        if not done():
+            why = f"has not answered {self.shell.linger:g} s after the run was to end"
+            raise self._present.broken(why)
+
     def _hear_out(self) -> None:
         before, due = self._sent, time.monotonic() + self.shell.linger
 
         def enough() -> bool:
             return self._synced or (self._sent > before and time.monotonic() >= due)
 
-        self._hear_until(enough)
+        self._hear_in_time(enough)
         if not self._synced:
             why = f"still answers to next {self.shell.linger:g} s after it was to pause"
             raise self._present.broken(why)
@@ -162,11 +176,11 @@ class ShellSpout(Hosted, Spout):
     def _ask(self, command: str, id_: Any = "") -> None:
         """Send a command, and take what comes until the child is done with it."""
         self._send(command, id_)
-        self._hear_until(lambda: self._synced)
+        self._hear_in_time(lambda: self._synced)
 
     def _send(self, command: str, id_: Any = "") -> None:
         self._present.send(self._encode({"command": command, "id": id_}))
-        self._synced = False
+        self._synced, self._asked_at = False, time.monotonic()
 
     # --- the child ---------------------------------------------------------------------------
 
@@ -176,7 +190,7 @@ class ShellSpout(Hosted, Spout):
         return self._child
 
     def _insist(self, step: Callable[[], None]) -> None:
-        """Do something with the child, or else with its successors."""
+        """Do something with the child, or else with its successors, unless the run is to end."""
         attempt = 0
         while self._child is not None:
             try:
@@ -188,6 +202,11 @@ class ShellSpout(Hosted, Spout):
             except ChildError as error:
                 self._child.kill()
                 self._child = None
+                if self.context.stopped():
+                    self.finish()
+                    how = "it is not started anew, since the run is to end"
+                    self.context.tell(Noticed(f"{self._subject}: {error}; {how}"))
+                    return
                 if self._at_another:
                     self._hears_all = self._at_another = False
                     how = "it is started anew, and told no more of what one before it has sent"

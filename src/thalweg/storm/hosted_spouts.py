@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.components import Spout, TaskContext
-from thalweg.errors import RAISED, ThalwegError, as_error
+from thalweg.errors import RAISED, ThalwegError, as_error, explain, locate
+from thalweg.events import Noticed
 from thalweg.multilang.hosting import OpenIds
 from thalweg.pacing import PATIENCE
 from thalweg.storm.hosting import Hosted, Stage, is_own, settled
 
 #: How often a spout is asked in a row whose tuples nobody waits for.
 _AT_ONCE = 64
+#: Seconds between two looks whether the run is to end, and how long a spout may be at something
+#: then before that is told.
+_LOOK, _LINGER = 0.5, 3.0
 #: What a ReliableSpout knows of its open tuples, and one that is made anew has to know as well.
 _OPEN = ("unacked_tuples", "failed_tuples")
 
@@ -37,11 +42,16 @@ class HostedSpout(Hosted, Spout):
         self._counted = self._ended = False
         #: Open ids of tuples that the component at hand has sent; None where it is the first.
         self._own: OpenIds | None = None
+        #: Whether it is asked for tuples just now, and whether it will be any more.
+        self._asked, self._closed = False, threading.Event()
         self._begin()
+        name = f"end of {context.component}"
+        threading.Thread(target=self._watch, name=name, daemon=True).start()
 
     def cleanup(self) -> None:
         """Let go of the component."""
         self._component = None
+        self._closed.set()
 
     def next_tuple(self) -> None:
         """Ask for tuples, several times where nobody counts them.
@@ -50,6 +60,7 @@ class HostedSpout(Hosted, Spout):
         """
         ask, now = self._component.next_tuple, self._now
         due = now() + PATIENCE
+        self._asked = True
         try:
             for _ in range(_AT_ONCE):
                 before = self._sent
@@ -58,6 +69,8 @@ class HostedSpout(Hosted, Spout):
                     break
         except RAISED as error:
             self._failed(error)
+        finally:
+            self._asked = False
 
     def ack(self, id: Any) -> None:
         """Tell that a tuple has been processed."""
@@ -80,6 +93,22 @@ class HostedSpout(Hosted, Spout):
     def deactivate(self) -> None:
         """Pause."""
         self._told(self._component.deactivate)
+
+    def _watch(self) -> None:
+        """Tell, beside the thread of the run, when that is to end and waits for the component."""
+        context, closed = self._stage.context, self._closed
+        while not context.stopped():
+            if closed.wait(_LOOK):
+                return
+        if not closed.wait(_LINGER) and self._asked:
+            text = explain(
+                f"next_tuple of {self._stage.subject}",
+                locate(self.cls.next_tuple),  # type: ignore[attr-defined]  # it is a spout
+                "that it returns, when it has nothing too",
+                f"that it has not, {_LINGER:g} s after the run was to end, which waits for it",
+                "a spout that waits for its tuples needs thalweg.isolation: process in its config",
+            )
+            context.tell(Noticed(text))
 
     def _ack_of_another(self, id_: Any) -> None:
         """Let a ReliableSpout, which knows it, forget a tuple; others have never heard of it."""
