@@ -186,3 +186,41 @@ def test_a_key_that_nothing_is_known_about_is_named_with_its_component() -> None
         "topology.hdfs.uri of component 'words': not known as a key of Storm's; components see it, "
         "nobody else does"
     ]
+
+
+# --- keys of ours --------------------------------------------------------------------------------
+
+WRONG = [
+    ("thalweg.isolation", "procss", "'auto' or 'process'"),
+    ("thalweg.stateless", "false", "true or false"),
+    ("thalweg.restarts", -1, "a whole number, 0 or more"),
+    ("thalweg.isolaton", "process", r"did you mean 'thalweg\.isolation'"),
+    ("thalweg.xyz", 1, r"ours are \['thalweg\.isolation', 'thalweg\.stateless'"),
+]
+
+
+@pytest.mark.parametrize("whose", ["who runs it", "topology", "component"])
+@pytest.mark.parametrize(("key", "value", "tells"), WRONG)
+def test_a_slip_in_a_key_of_ours_is_refused(whose: str, key: str, value: Any, tells: str) -> None:
+    said = {key: value}
+    ways: dict[str, Any] = {
+        "who runs it": {"hosting": Hosting(config=said)},
+        "topology": {"config": said},
+        "component": {"bolt": said},
+    }
+    with pytest.raises(UsageError, match=tells):
+        made(**ways[whose])
+
+
+def test_keys_of_ours_that_are_known_need_no_note() -> None:
+    said = {"thalweg.isolation": "process", "thalweg.stateless": True, "thalweg.restarts": 0}
+    told = StormConfig.of(said)
+    assert (told.isolation, told.stateless, told.restarts) == ("process", True, 0)
+    assert (told.notes, dict(told.own)) == ((), {})
+
+
+@pytest.mark.parametrize("stateless", [True, False])
+def test_a_bolt_keeps_something_by_key_unless_it_is_said(stateless: bool) -> None:
+    for hosting in (Hosting(), CHILDREN):
+        topology = made(hosting, bolt={"thalweg.stateless": stateless})
+        assert topology.component("same").body.outside_state is not stateless

@@ -22,7 +22,7 @@ from thalweg.storm.hosting import gathers, is_own
 from thalweg.storm.plans import JAVA, SERIALIZER, Part, Plan, Reading, needs_jvm, plan_of
 from thalweg.storm.settings import check, child_settings, settings_of
 from thalweg.storm.streams import DEFAULT
-from thalweg.storm_config.keys import ISOLATION, STATELESS
+from thalweg.storm_config.config import StormConfig
 from thalweg.topology import Topology
 
 #: The program that runs a Python class in a process of its own.
@@ -95,10 +95,11 @@ def body_of(part: Part, hosting: Hosting) -> Any:
     """Make the body of a component: inside the run, or in a child process."""
     streams = {name: any_fields(fields) for name, fields in part.outputs.items()}
     told: dict[str, Any]
+    said = settings_of(part)
     told = {"outputs": streams.pop(DEFAULT, ()), "streams": streams, "direct_streams": part.direct}
     if part.cls:
         cls = load_class(part.cls, part.name)
-        if hosting.isolation == "auto" and part.config.get(ISOLATION) != "process" and safe(cls):
+        if hosting.isolation == "auto" and said.isolation != "process" and safe(cls):
             hosted = HostedSpout if part.kind == "spout" else HostedBolt
             return hosted(cls, **told, config=part.config)
     shell = {"config": part.config, "cwd": hosting.folder, **child_settings(part)}
@@ -109,8 +110,10 @@ def body_of(part: Part, hosting: Hosting) -> Any:
         command = _python(part.cls, shell["serializer"])
     if part.kind == "spout":
         return ShellSpout(command, **told, **shell)
-    stateless = part.config.get(STATELESS, bool(part.cls) and getattr(cls, "stateless", False))
-    made = ShellBolt(command, **told, **shell, stateless=bool(stateless))
+    stateless = said.stateless
+    if stateless is None:
+        stateless = bool(part.cls and getattr(cls, "stateless", False))
+    made = ShellBolt(command, **told, **shell, stateless=stateless)
     made.as_in_storm, made.remedy = True, HostedBolt.remedy
     made.gathers = bool(part.cls) and not stateless and gathers(cls)
     return made
@@ -148,6 +151,7 @@ def _python(cls: str, serializer: str) -> tuple[str, ...]:
 def _check(plan: Plan, hosting: Hosting) -> None:
     if hosting.serializer is not None:
         make_wire(hosting.serializer)  # says what is wrong with it
+    StormConfig.of({**plan.config, **hosting.config}, f"topology {plan.name!r}")
     for part in plan.parts:
         check(part)
     names = [part.name for part in plan.parts]

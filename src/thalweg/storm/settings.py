@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.storm.plans import SERIALIZER, Part, Plan
 from thalweg.storm_config.config import TOPOLOGY, StormConfig
-from thalweg.storm_config.keys import KEYS, RESTARTS
+from thalweg.storm_config.keys import KEYS, OWN
 
 TICK = "topology.tick.tuple.freq.secs"
 _PENDING = "topology.max.spout.pending"
@@ -22,7 +22,7 @@ _OF_COMPONENTS = frozenset(
         "topology.max.task.parallelism",
         "topology.shellbolt.max.pending",
         "topology.subprocess.timeout.secs",
-        RESTARTS,
+        *(key for key in KEYS if key.startswith(OWN)),
     ]
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from thalweg.errors import UsageError, explain, meant, shorten
-from thalweg.storm_config.keys import ISOLATION, KEYS, MEANINGLESS, OF_CLUSTERS, STATELESS
+from thalweg.storm_config.keys import KEYS, MEANINGLESS, OF_CLUSTERS, OWN
 
 # How alike a key has to be to one of Storm's to be taken for a slip.
 _ALIKE = 0.85
@@ -69,6 +69,9 @@ class StormConfig:
     shellbolt_max_pending: int | None = None
     subprocess_timeout: float | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether a component of Storm's wants a process of its own, and whether it keeps nothing.
+    isolation: str | None = None
+    stateless: bool | None = None
     #: How often, in a row, a component of Storm's or a child is started anew.
     restarts: int | None = None
     #: Keys that are none of Storm's: for components.
@@ -149,8 +152,11 @@ def _is_own(key: str) -> bool:
 def _check_unknown(values: Mapping[str, Any], where: str) -> None:
     """Refuse keys that look like slips; others may be of a version of Storm that is not known."""
     unknown = []
+    ours = [key for key in KEYS if key.startswith(OWN)]
     for key in filter(_is_own, values):
-        if hint := meant(key, [*KEYS, *MEANINGLESS], _ALIKE):
+        if key.startswith(OWN):
+            unknown.append(f"{key!r} ({meant(key, ours) or f'ours are {ours}'})")
+        elif hint := meant(key, [*KEYS, *MEANINGLESS], _ALIKE):
             unknown.append(f"{key!r} ({hint})")
     if unknown:
         subject = "key" if len(unknown) == 1 else "keys"
@@ -171,7 +177,7 @@ def _notes(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: a consumer has one thread, whatever its parallelism.hint"
         elif key.startswith(TOPOLOGY) and _is_own(key):
             yield f"{key}: not known as a key of Storm's; components see it, nobody else does"
-        elif _is_own(key) and key not in (ISOLATION, STATELESS):
+        elif _is_own(key):
             yield f"{key}: for components, in context.settings"
 
 

@@ -9,8 +9,9 @@ from thalweg.runtimes.local.waiting import STRATEGIES
 
 Check = Callable[[Any], Any]
 
-#: Keys of ours, beside Storm's, for components of its topologies. "process": it wants one of its
-#: own; and true: it keeps nothing between tuples.
+#: How keys of ours begin, beside Storm's: for components of its topologies, and for children.
+OWN = "thalweg."
+#: "process": it wants one of its own; and true: it keeps nothing between tuples.
 ISOLATION, STATELESS = "thalweg.isolation", "thalweg.stateless"
 #: How often, in a row, what fails is started anew.
 RESTARTS = "thalweg.restarts"
@@ -90,6 +91,12 @@ def _serializer(value: Any) -> str:
     raise ValueError
 
 
+def _isolation(value: Any) -> str:
+    if value not in ("auto", "process"):
+        raise ValueError
+    return str(value)
+
+
 _COUNT = "a whole number, 1 or more"
 _FROM_0 = "a whole number, 0 or more"
 _SECONDS = "seconds, more than 0"
@@ -127,6 +134,8 @@ KEYS: Mapping[str, Key] = {
     "topology.shellbolt.max.pending": Key("shellbolt_max_pending", _COUNT, _number(1)),
     "topology.subprocess.timeout.secs": Key("subprocess_timeout", _SECONDS, _positive),
     "topology.environment": Key("environment", "names with values", _of(dict)),
+    ISOLATION: Key("isolation", "'auto' or 'process'", _isolation),
+    STATELESS: Key("stateless", _BOOL, _of(bool)),
     RESTARTS: Key("restarts", _FROM_0, _number(0)),
 }
 
