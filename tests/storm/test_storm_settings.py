@@ -224,3 +224,25 @@ def test_a_bolt_keeps_something_by_key_unless_it_is_said(stateless: bool) -> Non
     for hosting in (Hosting(), CHILDREN):
         topology = made(hosting, bolt={"thalweg.stateless": stateless})
         assert topology.component("same").body.outside_state is not stateless
+
+
+LIMITS = {
+    "thalweg.restarts": 7,
+    "thalweg.linger": 0.5,
+    "thalweg.most_held": 8,
+    "thalweg.most_bytes": 900,
+}
+
+
+def limits(topology: tw.Topology, name: str) -> list[Any]:
+    return [getattr(shell(topology, name), key.removeprefix("thalweg.")) for key in LIMITS]
+
+
+def test_limits_of_children_are_set_by_keys_of_ours() -> None:
+    own = {key: value + 1 for key, value in LIMITS.items()}
+    topology = made(CHILDREN, config=LIMITS, program=own)
+    assert limits(topology, "words") == limits(topology, "same") == list(LIMITS.values())
+    assert limits(topology, "cat") == list(own.values())
+    later = configured(StormConfig.of(LIMITS), made(CHILDREN, program=own), "local").topology
+    assert limits(later, "same") == list(LIMITS.values())
+    assert limits(later, "cat") == list(own.values())

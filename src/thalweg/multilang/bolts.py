@@ -39,7 +39,8 @@ _MOST_ALONE = 100_000
 _HELD_HINT = (
     "nothing may be held between batches of Spark, in a snapshot, or while keys move: it has to"
     " acknowledge each tuple, or to let it fail; give it ticks (tick=...) if it waits for them,"
-    " more time (linger=...), or run it on local without a checkpoint, with a degree that stays"
+    " more time (linger=..., or thalweg.linger), or run it on local without a checkpoint, with a"
+    " degree that stays"
 )
 
 
@@ -437,7 +438,8 @@ class ShellBolt(Hosted, AnchoredBolt):
                     f"child of {name!r}",
                     expected=f"at most {self.shell.most_held} tuples that it has not finished",
                     got=f"{len(self._talk.given)}",
-                    hint="it has to acknowledge each tuple, or to let it fail; or set most_held",
+                    hint="it has to acknowledge each tuple, or to let it fail; or set most_held, in"
+                    " a configuration thalweg.most_held",
                 )
             )
 

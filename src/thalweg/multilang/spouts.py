@@ -157,7 +157,8 @@ class ShellSpout(Hosted, Spout):
                 explain(
                     f"child of {self.context.component!r}",
                     expected=f"at most {self.shell.most_held} tuples that end during one next",
-                    hint="it has to say sync from time to time; or set most_held",
+                    hint="it has to say sync from time to time; or set most_held, in a"
+                    " configuration thalweg.most_held",
                 )
             )
 

@@ -13,6 +13,7 @@ from thalweg.events import Noticed
 from thalweg.multilang.hosting import OpenIds
 from thalweg.pacing import PATIENCE
 from thalweg.storm.hosting import Hosted, Stage, is_own, settled
+from thalweg.storm_config.keys import LINGER
 
 #: How often a spout is asked in a row whose tuples nobody waits for.
 _AT_ONCE = 64
@@ -96,16 +97,17 @@ class HostedSpout(Hosted, Spout):
 
     def _watch(self) -> None:
         """Tell, beside the thread of the run, when that is to end and waits for the component."""
-        context, closed = self._stage.context, self._closed
+        context, closed, linger = self._stage.context, self._closed, self._stage.conf.get(LINGER)
+        linger = _LINGER if linger is None else linger
         while not context.stopped():
             if closed.wait(_LOOK):
                 return
-        if not closed.wait(_LINGER) and self._asked:
+        if not closed.wait(linger) and self._asked:
             text = explain(
                 f"next_tuple of {self._stage.subject}",
                 locate(self.cls.next_tuple),  # type: ignore[attr-defined]  # it is a spout
                 "that it returns, when it has nothing too",
-                f"that it has not, {_LINGER:g} s after the run was to end, which waits for it",
+                f"that it has not, {linger:g} s after the run was to end, which waits for it",
                 "a spout that waits for its tuples needs thalweg.isolation: process in its config",
             )
             context.tell(Noticed(text))

@@ -46,6 +46,9 @@ def child_settings(part: Part) -> dict[str, Any]:
         "timeout": told.subprocess_timeout,
         "max_pending": told.shellbolt_max_pending,
         "restarts": told.restarts,
+        "linger": told.linger,
+        "most_held": told.most_held,
+        "most_bytes": told.most_bytes,
         "env": {name: str(value) for name, value in told.environment.items()},
     }
     return {name: value for name, value in said.items() if value is not None}

@@ -32,6 +32,9 @@ def _settings(config: StormConfig, shell: Shell) -> Mapping[str, Any]:
         "timeout": config.subprocess_timeout,
         "max_pending": config.shellbolt_max_pending,
         "restarts": config.restarts,
+        "linger": config.linger,
+        "most_held": config.most_held,
+        "most_bytes": config.most_bytes,
     }
     found = {
         name: value for name, value in said.items() if value is not None and name not in shell.said

@@ -74,6 +74,10 @@ class StormConfig:
     stateless: bool | None = None
     #: How often, in a row, a component of Storm's or a child is started anew.
     restarts: int | None = None
+    #: Seconds that a child is waited for at the end, tuples that it may hold, bytes of a message.
+    linger: float | None = None
+    most_held: int | None = None
+    most_bytes: int | None = None
     #: Keys that are none of Storm's: for components.
     own: Mapping[str, Any] = field(default_factory=dict)
     #: All keys, as written.
@@ -155,7 +159,7 @@ def _check_unknown(values: Mapping[str, Any], where: str) -> None:
     ours = [key for key in KEYS if key.startswith(OWN)]
     for key in filter(_is_own, values):
         if key.startswith(OWN):
-            unknown.append(f"{key!r} ({meant(key, ours) or f'ours are {ours}'})")
+            unknown.append(f"{key!r} ({meant(key, ours, _ALIKE) or f'ours are {ours}'})")
         elif hint := meant(key, [*KEYS, *MEANINGLESS], _ALIKE):
             unknown.append(f"{key!r} ({hint})")
     if unknown:

@@ -15,6 +15,8 @@ OWN = "thalweg."
 ISOLATION, STATELESS = "thalweg.isolation", "thalweg.stateless"
 #: How often, in a row, what fails is started anew.
 RESTARTS = "thalweg.restarts"
+#: How long is waited at the end of a run.
+LINGER = "thalweg.linger"
 
 
 class Key(NamedTuple):
@@ -99,7 +101,7 @@ def _isolation(value: Any) -> str:
 
 _COUNT = "a whole number, 1 or more"
 _FROM_0 = "a whole number, 0 or more"
-_SECONDS = "seconds, more than 0"
+_SECONDS, _SECONDS_FROM_0 = "seconds, more than 0", "seconds, 0 or more"
 _BOOL = "true or false"
 _PATH = "a name of Python, 'package.module:Name'"
 _WAIT_WORDS = f"one of {', '.join([*_WAITS, *STRATEGIES])}"
@@ -137,6 +139,9 @@ KEYS: Mapping[str, Key] = {
     ISOLATION: Key("isolation", "'auto' or 'process'", _isolation),
     STATELESS: Key("stateless", _BOOL, _of(bool)),
     RESTARTS: Key("restarts", _FROM_0, _number(0)),
+    LINGER: Key("linger", _SECONDS_FROM_0, _number(0, whole=False)),
+    "thalweg.most_held": Key("most_held", _COUNT, _number(1)),
+    "thalweg.most_bytes": Key("most_bytes", _COUNT, _number(1)),
 }
 
 _JVM = "there is no JVM"
