@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from children import collecting, python, run, through
 import thalweg as tw
 from thalweg.multilang import ShellBolt, ShellSpout
 from thalweg.multilang.child import Child, ChildError, CleanEnd
-from thalweg.multilang.guarding import Guard
+from thalweg.multilang.guarding import FOLDERS, Guard
 from thalweg.multilang.settings import Shell
 from thalweg.multilang.wire import make_wire
 
@@ -53,13 +54,23 @@ def test_a_child_ends_with_its_host_though_that_is_killed(
 ) -> None:
     fifo = tmp_path / "pid"
     os.mkfifo(fifo)
+    (temporary := tmp_path / "for pids").mkdir()
     command = [sys.executable, "-c", HOST, on, *python("stubborn.py", str(fifo))]
-    host = subprocess.Popen(command, start_new_session=True)  # noqa: S603 (this program)
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    host = subprocess.Popen(command, start_new_session=True, env=env)  # noqa: S603 (this program)
     child = int(fifo.read_text())
     os.kill(child, 0)  # it is there
     (os.kill if whom == "process" else os.killpg)(host.pid, signal.SIGKILL)
     assert host.wait() == -signal.SIGKILL
     assert has_ended(child)
+    assert gone(temporary)
+
+
+def gone(folder: Path) -> bool:
+    """Wait until nothing is in a folder any more."""
+    while os.listdir(folder):
+        os.sched_yield()
+    return True
 
 
 def starting(folder: Path, how: str) -> tuple[Child, int]:
@@ -136,6 +147,23 @@ def test_groups_that_are_watched_end_with_the_guard_and_others_do_not() -> None:
     assert two.poll() is None
     two.kill()
     two.wait()
+
+
+def test_a_guard_removes_folders_of_groups_that_it_ends_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    guard, groups = Guard(), (sleeper(), sleeper(), sleeper())
+    folders = [tmp_path / name for name in (f"{FOLDERS}one", f"{FOLDERS}two", "other")]
+    for group, folder in zip(groups, folders, strict=True):
+        folder.mkdir()
+        (folder / str(group.pid)).touch()
+        guard.watch(group.pid, str(folder))
+    guard.leave(groups[1].pid)
+    guard.close()
+    groups[1].kill()
+    assert [group.wait() for group in groups] == [-signal.SIGKILL] * 3
+    assert [folder.exists() for folder in folders] == [False, True, True]
 
 
 def test_a_guard_that_is_killed_is_replaced() -> None:

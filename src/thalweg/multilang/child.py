@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from thalweg.errors import ThalwegError, explain, shorten
-from thalweg.multilang.guarding import GUARD
+from thalweg.multilang.guarding import FOLDERS, GUARD
 from thalweg.multilang.settings import Shell
 from thalweg.multilang.wire import ProtocolError, make_wire
 
@@ -44,7 +44,7 @@ class Child:
         #: Takes what it writes to its standard error, line by line.
         self.log = log
         self._wire = make_wire(shell.serializer, shell.most_bytes)
-        self._folder = tempfile.mkdtemp(prefix="thalweg-pids-")
+        self._folder = tempfile.mkdtemp(prefix=FOLDERS)
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
         #: Bytes that wait to be written: answers, which go first, and everything else.
         self._urgent: deque[bytes] = deque()
@@ -86,7 +86,7 @@ class Child:
             where = f"in folder {shell.cwd}" if shell.cwd else ""
             text = explain(f"command {shlex_join(shell)}", where, "a program", str(error))
             raise NoProgram(text) from error
-        GUARD.watch(process.pid)
+        GUARD.watch(process.pid, self._folder)
         self._in, self._out = _pipe(process.stdin), _pipe(process.stdout)
         os.set_blocking(self._in.fileno(), False)
         os.set_blocking(self._out.fileno(), False)
