@@ -302,6 +302,8 @@ class BlockSpout(Body):
     replays: ClassVar[bool] = True
     #: False while it has nothing to read: event time does not wait for it then.
     awaited: bool = True
+    #: How far event time has come with what it gave, where it says so (:mod:`thalweg.strands`).
+    reached: int | None = None
     #: Columns of the block given last as Python values, where they are at hand and stay so.
     lists: dict[str, list[Any]] = {}  # noqa: RUF012 (replaced, never changed)
 
@@ -310,10 +312,7 @@ class BlockSpout(Body):
         raise NotImplementedError
 
     def wait_hint(self) -> float:
-        """Give the seconds after which it is worth asking again; 0 when unknown.
-
-        AT_ONCE says that there is certainly more, though ``next_block`` gave nothing.
-        """
+        """Give the seconds until it is worth asking again: 0 if unknown, AT_ONCE if it has more."""
         return 0.0
 
     def taken_in(self) -> None:

@@ -189,11 +189,16 @@ def is_time(type_: pa.DataType | None) -> bool:
     return type_ is None or any(kind(type_) for kind in kinds)
 
 
-def newest(column: pa.Array, unit: UnitName = "s") -> int | None:
-    """Give the newest time in a column; None where there is none.
+def moments(column: pa.Array, unit: UnitName = "s") -> Times:
+    """Give the times of a column by which time may go on.
 
-    Times of the last year say "never": windows refuse them, and others must not be late for them.
+    Those of the last year say "never": windows refuse them, and others must not be late for them.
     """
     found = read(column, unit)
-    good = found.known & (found.micros <= LAST - YEAR)
-    return int(found.micros[good].max()) if good.any() else None
+    return Times(found.micros, found.known & (found.micros <= LAST - YEAR))
+
+
+def newest(column: pa.Array, unit: UnitName = "s") -> int | None:
+    """Give the newest time in a column; None where there is none."""
+    found = moments(column, unit)
+    return int(found.micros[found.known].max()) if found.known.any() else None

@@ -1,9 +1,10 @@
 """How far event time has come at each component: a state machine without I/O.
 
-A source has come as far as its newest tuple, less the delay that it allows; a component as far as
-the slowest of the sources before it. Behind a component that has to know the time itself, time goes
-no further than it has been told: what it sends then would come too late. Sources that have ended,
-have nothing to read or have been silent for too long keep nobody waiting. Time never goes back.
+A source has come as far as its newest tuple, or as it says itself (:mod:`thalweg.strands`), less
+the delay that it allows; a component as far as the slowest of the sources before it. Behind a
+component that has to know the time itself, time goes no further than it has been told: what it
+sends then would come too late. Sources that have ended, have nothing to read or have been silent
+for too long keep nobody waiting. Time never goes back.
 """
 
 from __future__ import annotations
@@ -98,6 +99,12 @@ class Watermarks:
         """Note the newest of some tuples that a task of a source has given."""
         came = self._tasks[source][task]
         came.newest, came.heard = max(came.newest, newest), now
+
+    def reached(self, source: str, task: int, at: int) -> None:
+        """Note how far a task of a source says that it has come."""
+        if source in self._tasks:
+            came = self._tasks[source][task]
+            came.newest = max(came.newest, at)
 
     def ended(self, source: str, task: int) -> None:
         """Note that a task of a source has ended."""

@@ -60,6 +60,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "routing",
         "state",
         "statelog",
+        "strands",
         "timers",
         "watermarks",
         "workloads",

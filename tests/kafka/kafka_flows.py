@@ -39,3 +39,28 @@ def collected(source: Any, on: Any = None, degree: int = 1, **options: Any) -> l
     flow.source("in", source, degree=degree, **options).sink("out", tw.collect(found))
     flow.run(on=on)
     return found
+
+
+def in_step(broker: Any, partitions: int, times: range) -> str:
+    """Make a topic in which each partition has the same times, in their order."""
+    topic: str = broker.topic(partitions)
+    send_times(broker, topic, partitions, times)
+    return topic
+
+
+def send_times(broker: Any, topic: str, partitions: int, times: range) -> None:
+    """Send a number and a word for each time to each partition."""
+    for partition in range(partitions):
+        messages = [("k", {"n": at, "word": f"p{partition}"}) for at in times]
+        broker.send(topic, messages, partition=partition)
+
+
+def by_minute(source: Any, on: Any, **run: Any) -> tuple[int, int]:
+    """Count messages by minute, with numbers as seconds; gives the counted and the late ones."""
+    found: list[Any] = []
+    flow = tw.Flow("minutes")
+    rows = flow.source("in", source, time=tw.event_time("n", delay="10 s"))
+    windows = rows.window(tw.tumbling("1 min")).aggregate("w", n=tw.agg.count())
+    windows.sink("out", tw.collect(found))
+    late = flow.run(on=on, **run).metrics.late
+    return sum(t.n for t in found), late

@@ -12,6 +12,7 @@ import pyarrow as pa
 from thalweg.clock import seconds
 from thalweg.components import AT_ONCE, BlockSpout, TaskContext
 from thalweg.connectors.failures import BadFile, MissingField
+from thalweg.connectors.file_times import FileTimes, times_of_files
 from thalweg.connectors.formats import FileFormat, file_format
 from thalweg.connectors.lines import MAX_RECORD
 from thalweg.connectors.patterns import Pattern, matching, matching_or_fail, patterns_of
@@ -25,10 +26,16 @@ from thalweg.schemas import Fields
 class Listed:
     """A list of files, read one after the other."""
 
-    def __init__(self, paths: Sequence[str], open_file: Callable[[str], Reader]) -> None:
+    def __init__(
+        self, paths: Sequence[str], open_file: Callable[[str], Reader], times: FileTimes | None
+    ) -> None:
         self._paths = deque(paths)
         self._open_file = open_file
         self._reader: Reader | None = None
+        self._times = times
+        if times is not None:
+            for path in paths:
+                times.opens(path, path, alone=len(paths) == 1)
 
     @property
     def ended(self) -> bool:
@@ -45,6 +52,8 @@ class Listed:
             error.path = self._paths[0]
             self._next_file()
             raise
+        if self._times is not None:
+            self._times.gave(self._paths[0], batch)
         if self._reader.ended:
             self._next_file()
         return batch
@@ -61,7 +70,9 @@ class Listed:
 
     def _next_file(self) -> None:
         self.close()
-        self._paths.popleft()
+        path = self._paths.popleft()
+        if self._times is not None:
+            self._times.forget(path)
 
 
 class _Work(Protocol):
@@ -78,7 +89,7 @@ class _Work(Protocol):
 
 
 class Files(BlockSpout):
-    """Reads files; task k of n takes every n-th one."""
+    """Reads files, each a strand of its own; task k of n takes every n-th one."""
 
     def __init__(
         self, patterns: Sequence[str], format_: FileFormat, tail: float | None = None
@@ -87,6 +98,7 @@ class Files(BlockSpout):
         self.format = format_
         self.tail = tail
         self._work: _Work | None = None
+        self._times: FileTimes | None = None
         self._fields_found = False
 
     def discover_fields(self) -> Fields | None:
@@ -107,14 +119,16 @@ class Files(BlockSpout):
 
     def prepare(self, context: TaskContext) -> None:
         """Find the files of this task."""
+        self._times = times_of_files(context, self.format)
         if self.tail is not None:
             share = context.task, context.degree
             self._work = Tail(self.patterns, self.tail, context.clock, self._watch, share)
+            self._work.times = self._times
             return
         found = matching_or_fail(self.patterns)
         for path in found:
             self.format.of(path)
-        self._work = Listed(found[context.task :: context.degree], self._open)
+        self._work = Listed(found[context.task :: context.degree], self._open, self._times)
 
     def next_block(self, limit: int) -> pa.RecordBatch | None:
         """Read the next records; one that cannot be read is refused alone."""
@@ -127,6 +141,8 @@ class Files(BlockSpout):
         except BadFile as error:
             self._refuse_file(error)
         self._fields_found = self._fields_found or batch is not None
+        if self._times is not None:
+            self.reached = self._times.reached
         if self._work.ended:
             self.finish()
         return batch

@@ -16,7 +16,7 @@ from thalweg.clock import seconds
 from thalweg.components import BlockSpout, Shared, TaskContext
 from thalweg.connectors.kafka_client import Cluster, cluster
 from thalweg.connectors.kafka_offsets import checked_start
-from thalweg.connectors.kafka_reading import Reading, Wanted
+from thalweg.connectors.kafka_reading import Reading, Wanted, partition_of
 from thalweg.connectors.messages import (
     Format,
     MessageReader,
@@ -26,10 +26,12 @@ from thalweg.connectors.messages import (
 )
 from thalweg.errors import UsageError, explain
 from thalweg.events import Noticed
+from thalweg.eventtime import EventTime
+from thalweg.strands import Strands, newest_by, time_wanted
 
 
 class KafkaSource(Shared, BlockSpout):
-    """Reads topics; each partition is read by one task."""
+    """Reads topics; each partition is read by one task, and a strand of its own."""
 
     replays = False
 
@@ -39,11 +41,13 @@ class KafkaSource(Shared, BlockSpout):
         self.cluster, self.wanted = cluster_, wanted
         self.format, self.extra = format_, extra
         self._reading: Reading | None = None
+        self._time: EventTime | None = None
 
     def prepare(self, context: TaskContext) -> None:
         """Connect, and find the partitions of this task."""
         (shape,) = context.shapes.values()
         self._reader = MessageReader(shape, self.format, self.extra, self._refuse)
+        self._time, self._strands = time_wanted(context), Strands[str]()
         share = context.task, context.degree
         self._reading = Reading(self.cluster, self.wanted, share, context.clock.now, self._tell)
 
@@ -54,9 +58,22 @@ class KafkaSource(Shared, BlockSpout):
         batch = self._reader.batch(messages)
         reading.at = at  # not before: a message that ends the run comes again in the next one
         self.awaited = bool(at)
+        self._note_time(reading, batch)
         if reading.ended:
             self.finish()
         return batch
+
+    def _note_time(self, reading: Reading, batch: pa.RecordBatch | None) -> None:
+        """Note how far event time has come; it waits for partitions with messages to read."""
+        if self._time is None:
+            return
+        if batch is not None:
+            names = [partition_of(message) for message in self._reader.kept]
+            for name, newest in newest_by(names, batch, self._time).items():
+                self._strands.gave(name, newest)
+        for name, waits in reading.waiting().items():
+            (self._strands.opens if waits else self._strands.ends)(name)
+        self.reached = self._strands.reached
 
     def backlog(self) -> int | None:
         """Count messages that are there and were not given yet."""

@@ -67,6 +67,8 @@ class Reading:
         self.at: Position = {}
         self._from: Mapping[str, int] | None = None
         self._ends: Position = {}
+        #: Ends that partitions have had; marks of transactions before them are no messages.
+        self._seen_ends: Position = {}
         self._assigned = False
         self._asked: Mapping[str, Any] = {}
         self._next_look, self._next_commit = now() + wanted.refresh, now() + wanted.commit_every
@@ -88,7 +90,7 @@ class Reading:
             auto_offset_reset="earliest" if self._wanted.skip_lost else "error",
             enable_auto_commit=False,
             enable_auto_offset_store=False,
-            enable_partition_eof=self._wanted.bounded,
+            enable_partition_eof=True,
         )
         return make(self._kafka.Consumer, settings)
 
@@ -176,7 +178,7 @@ class Reading:
         for name, behind in _behind(messages).items():
             at[name] = max(at[name], behind)
         if any(at[name] > end for name, end in self._ends.items()):
-            messages = [m for m in messages if m.offset() < self._ends[_name(m)]]
+            messages = [m for m in messages if m.offset() < self._ends[partition_of(m)]]
             at = {name: min(each, self._ends[name]) for name, each in at.items()}
         return messages, at
 
@@ -186,12 +188,18 @@ class Reading:
         for each in said:
             code, error = each.error().code(), each.error()
             if code == errors._PARTITION_EOF:
-                at[_name(each)] = max(at[_name(each)], min(each.offset(), self._ends[_name(each)]))
+                self._hear_end(partition_of(each), each.offset(), at)
             elif not error.retriable() and code not in (errors._TRANSPORT, errors._RESOLVE):
                 hint = "messages may have been deleted before they were read; see lost="
                 hint = hint if code == errors._AUTO_OFFSET_RESET else ""
-                where = f"partition {_name(each)}" if each.topic() else ""
+                where = f"partition {partition_of(each)}" if each.topic() else ""
                 raise self._cluster.failed(_MESSAGES, error.str(), where, hint)
+
+    def _hear_end(self, name: str, offset: int, at: Position) -> None:
+        """Take in where a partition ends at present."""
+        self._seen_ends[name] = offset
+        if self._wanted.bounded:
+            at[name] = max(at[name], min(offset, self._ends[name]))
 
     def _assign(self) -> None:
         partition = self._kafka.TopicPartition
@@ -221,11 +229,29 @@ class Reading:
         """Count messages that were not given yet; None while the client does not know."""
         rows = None
         for name, at in self.at.items():
-            partition = self._kafka.TopicPartition(*split(name))
-            high = self._consumer.get_watermark_offsets(partition, cached=True)[1]
+            high = self._high(name)
             if high >= 0:
                 rows = (rows or 0) + max(0, min(high, self._ends.get(name, high)) - at)
         return rows
+
+    def waiting(self) -> dict[str, bool]:
+        """Say of each partition whether it has messages that were not given yet.
+
+        One that was just found has, until the client knows better.
+        """
+        found = {}
+        for name, at in self.at.items():
+            end = self._high(name)
+            known = self._bounds[name].high if name in self._bounds else at + (end < 0)
+            high = max(end, known)
+            read = max(at, self._seen_ends.get(name, 0))
+            found[name] = read < min(high, self._ends.get(name, high))
+        return found
+
+    def _high(self, name: str) -> int:
+        """Give the end of a partition, as the client knows it; below 0 while it does not."""
+        partition = self._kafka.TopicPartition(*split(name))
+        return int(self._consumer.get_watermark_offsets(partition, cached=True)[1])
 
     # --- what a group knows ------------------------------------------------------------------
 
@@ -273,5 +299,6 @@ def _behind(messages: Sequence[Any]) -> Position:
     return {name_of(*partition): offset + 1 for partition, offset in found.items()}
 
 
-def _name(message: Any) -> str:
+def partition_of(message: Any) -> str:
+    """Name the partition of a message."""
     return name_of(message.topic(), message.partition())

@@ -112,7 +112,8 @@ class MessageReader:
         return _text if format_ == "text" else _same
 
     def batch(self, messages: list[Any]) -> pa.RecordBatch | None:
-        """Make a record batch of the messages that can be read."""
+        """Make a record batch of the messages that can be read; they are then in ``kept``."""
+        self.kept: list[Any] = []
         try:
             records = [self._decode(message.value()) for message in messages]
         except RAISED:  # a function may raise anything
@@ -149,7 +150,9 @@ class MessageReader:
     def _build(self, messages: list[Any], records: list[Any]) -> pa.RecordBatch:
         known = dict(zip(self._names, self._columns(records), strict=True))
         known |= {name: self._about(messages, name) for name in self._extra}
-        return self._shape.batch([known[name] for name in self._shape.names])
+        made = self._shape.batch([known[name] for name in self._shape.names])
+        self.kept = messages  # those of the last one that is made are those that are given
+        return made
 
     def _about(self, messages: list[Any], name: str) -> Any:
         what, type_ = self._extra[name], self._shape.fields.type_of(name)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from thalweg.clock import Clock
 from thalweg.connectors.failures import BadFile
+from thalweg.connectors.file_times import FileTimes
 from thalweg.connectors.patterns import folder_of, matching
 from thalweg.connectors.watched import Watched
 from thalweg.errors import UsageError, explain
@@ -45,8 +46,11 @@ class Tail:
         self._watch = watch
         self._task, self._degree = share
         self._files: dict[Identity, Watched] = {}
-        self._pending: deque[Watched] = deque()
+        #: Files with something to read.
+        self._pending: deque[Identity] = deque()
         self._next_look = clock.now()
+        #: Notes how far event time has come in files, where somebody wants to know.
+        self.times: FileTimes | None = None
         for pattern in patterns:
             if not os.path.isdir(folder_of(pattern)):
                 folder = os.path.abspath(folder_of(pattern))
@@ -59,17 +63,23 @@ class Tail:
             self._look()
         if not self._pending:
             return None
-        file = self._pending[0]
+        identity = self._pending[0]
+        file = self._files[identity]
         try:
-            return file.read(limit)
+            batch = file.read(limit)
+            if self.times is not None:
+                self.times.gave(identity, batch)
         except BadFile as error:
             error.path = file.path
             raise
         finally:
             if file.ended:
                 self._pending.popleft()
+                if self.times is not None:
+                    self.times.ends(identity)
                 if len(self._files) > MAX_OPEN:
                     file.close(keep=True)
+        return batch
 
     def wait(self) -> float:
         """Give the seconds until there may be more."""
@@ -87,17 +97,25 @@ class Tail:
             if identity not in self._files:
                 self._files[identity] = self._watch(path)
             file = self._files[identity]
-            if file.notice(path, status) and file not in self._pending:
-                self._pending.append(file)
+            if file.notice(path, status) and identity not in self._pending:
+                self._line_up(identity)
         for identity in [known for known in self._files if known not in found]:
             file = self._files[identity]
-            if file in self._pending:
+            if identity in self._pending:
                 continue
             if file.vanish():
-                self._pending.append(file)
+                self._line_up(identity)
             else:
                 file.close()
                 del self._files[identity]
+                if self.times is not None:
+                    self.times.forget(identity)
+
+    def _line_up(self, identity: Identity) -> None:
+        """Let a file be read behind those that wait."""
+        self._pending.append(identity)
+        if self.times is not None:
+            self.times.opens(identity, self._files[identity].path)
 
     def _found(self) -> dict[Identity, tuple[str, os.stat_result]]:
         found: dict[Identity, tuple[str, os.stat_result]] = {}

@@ -70,6 +70,8 @@ class Entry(msgspec.Struct, frozen=True):
     next_serial: int
     #: Where each task is that says so itself, behind its rows.
     positions: dict[str, Any] = {}
+    #: How far event time has come at each task that says so itself, behind its rows.
+    reached: dict[str, int] = {}
     format: int = _FORMAT
     #: Name, bytes and checksum of the object; known when it is written or read.
     name: str = ""

@@ -68,11 +68,13 @@ class SegmentLog:
         pieces: Sequence[Piece],
         finished: Sequence[str],
         positions: Mapping[str, Any] = MappingProxyType({}),
+        reached: Mapping[str, int] = MappingProxyType({}),
     ) -> Entry:
         """Write one entry; it is durable when this returns.
 
         ``finished`` names all tasks that have ended by now, also those of earlier entries;
-        ``positions`` says where tasks are now, of those that know.
+        ``positions`` says where tasks are now, and ``reached`` how far event time has come at
+        them, of those that know.
         """
         last = self.last
         totals = dict(last.totals) if last else {}
@@ -87,7 +89,8 @@ class SegmentLog:
             bodies.append(data)
         number = last.number + 1 if last else 1
         at = {**(last.positions if last else {}), **positions}
-        entry = Entry(number, clock, tuple(segments), tuple(finished), totals, serial, at)
+        ended = tuple(finished)
+        entry = Entry(number, clock, tuple(segments), ended, totals, serial, at, dict(reached))
         known, written = pack(entry, _name(number), bodies)
         self.location.write(known.name, written)
         self.last = known

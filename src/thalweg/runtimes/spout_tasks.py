@@ -101,6 +101,11 @@ class SpoutTask(Task):
         """Storm's spouts cannot tell that there is nothing to read."""
         return True
 
+    @property
+    def reached(self) -> int | None:
+        """The newest tuple tells how far event time has come."""
+        return None
+
     def _take(self, call: Callable[..., None]) -> list[Emission]:
         """Give what was emitted; tuples that do not fit are refused, and the others stay."""
         for stream, output in self._outputs.streams.items() if self.body.asks else ():
@@ -215,6 +220,11 @@ class BlockSpoutTask(Task):
     def awaited(self) -> bool:
         """Whether event time waits for it."""
         return self.body.awaited
+
+    @property
+    def reached(self) -> int | None:
+        """How far event time has come with all that it gave, where the spout itself knows it."""
+        return self.body.reached
 
 
 AnySpoutTask = SpoutTask | BlockSpoutTask

@@ -74,7 +74,9 @@ class Timing:
             return
         found = newest(batch.column(time.field), time.unit)
         if found is not None:
-            self._marks.saw(name, task.context.task, found, self._clock.now())
+            # A source that itself knows how far it has come says so when all has entered.
+            at = found if task.reached is None else NEVER
+            self._marks.saw(name, task.context.task, at, self._clock.now())
 
     def look(self, spouts: Sequence[AnySpoutTask], ended: Callable[[AnySpoutTask], bool]) -> None:
         """Tell components for which time has gone on."""
@@ -83,6 +85,8 @@ class Timing:
         for task in spouts:
             name, number = task.component.name, task.context.task
             self._marks.awaited(name, number, task.awaited)
+            if task.reached is not None:
+                self._marks.reached(name, number, task.reached)
             if ended(task):
                 self._marks.ended(name, number)
         for name, came in self._marks.look(self._clock.now(), self._ready).items():

@@ -228,7 +228,7 @@ class Batches:
             topology=_marks(last, plan.topology),
             notes={ENDED: True} if facts.end else {},
             types=_types(last.types, notes),
-            newest=_newest(last.newest, notes),
+            newest=_newest(last.newest, notes, taken.reached if commits else {}),
             ended=sorted((set(last.ended) - taken.tasks) | taken.ended),
             told={name: now for name, (_, now) in facts.times.items()} if commits else last.told,
             due={**gone, **next_due(facts, notes)} if commits else last.due,
@@ -268,11 +268,16 @@ def _types(known: Mapping[str, str], notes: list[Note]) -> dict[str, str]:
     return {name: _unified(name, schemas) for name, schemas in found.items()}
 
 
-def _newest(known: Mapping[str, int], notes: list[Note]) -> dict[str, int]:
+def _newest(
+    known: Mapping[str, int], notes: list[Note], reached: Mapping[str, int]
+) -> dict[str, int]:
+    """Say how far tasks of sources have come: as they say themselves, or by their newest tuples."""
+    came = [reached, *(note.newest for note in notes)]
     found = dict(known)
-    for note in notes:
-        for name, time_ in note.newest.items():
-            found[name] = max(found.get(name, time_), time_)
+    for number, each in enumerate(came):
+        for name, time_ in each.items():
+            if number == 0 or name not in reached:
+                found[name] = max(found.get(name, time_), time_)
     return found
 
 

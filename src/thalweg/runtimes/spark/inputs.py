@@ -49,6 +49,8 @@ class BatchInput:
     tasks: frozenset[str] = frozenset()
     ended: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
+    #: How far event time has come with it, at tasks of sources that say so themselves.
+    reached: Mapping[str, int] = field(default_factory=dict)
     #: Keeps the input in a folder of a location; None when there is nothing to keep.
     save: Callable[[Location, str], None] | None = None
     #: Serial numbers of its tuples, where it is known.
@@ -70,6 +72,7 @@ def from_entry(
         inputs={LOG: entry.number},
         tasks=frozenset(task_name(part.component, part.task) for part in entry.segments),
         ended=frozenset(entry.finished),
+        reached=entry.reached,
         tracked=any(segment.tracked for segment in entry.segments),
         save=partial(_save_entry, entry),
         serials=range(entry.next_serial - entry.rows, entry.next_serial),

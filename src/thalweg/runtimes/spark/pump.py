@@ -17,6 +17,7 @@ import msgspec
 from thalweg.clock import Clock
 from thalweg.components import AT_ONCE
 from thalweg.errors import StateError, UsageError, explain
+from thalweg.eventtime import NEVER
 from thalweg.metrics import Counter
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.positions import Positioned, has_position, position_of, tell_processed
@@ -98,6 +99,8 @@ class Pump:
         self._skipping: dict[AnySpoutTask, Skipping] = {}
         #: Where tasks were when an earlier run was cut off, of those that say so themselves.
         self._positions: dict[str, Any] = {}
+        #: How far tasks say that event time has come, as it is logged.
+        self._reached: dict[str, int] = {}
         #: Tasks that have ended: logged, and not logged yet.
         self._ended: set[str] = set()
         self._ending: set[str] = set()
@@ -218,8 +221,8 @@ class Pump:
     def pull(self) -> Entry | None:
         """Ask the spouts in turn, and log what came; None when there is nothing now.
 
-        An entry without rows says that a spout has ended. An error of a spout is raised when all
-        that came before it is committed.
+        An entry without rows says that a spout has ended, or that event time goes on. An error of a
+        spout is raised when all that came before it is committed.
         """
         full = len(self._entries) > self._settings.pending_entries
         entry = None if full or self._failure else self._ask_and_log()
@@ -232,7 +235,15 @@ class Pump:
             self._ask_in_turn()
         except Exception as error:
             self._failure = error
-        return self._write() if self._waiting or self._ending else None
+        return self._write() if self._waiting or self._ending or self._goes_on() else None
+
+    def _times(self) -> dict[str, int]:
+        """Give how far tasks say that event time has come with all that they gave."""
+        return {_name(task): task.reached for task in self._tasks if task.reached is not None}
+
+    def _goes_on(self) -> bool:
+        """Say whether event time goes on though nothing came: the end of a partition was seen."""
+        return any(at > self._reached.get(name, NEVER) for name, at in self._times().items())
 
     def _ask_in_turn(self) -> None:
         """Go round until there is enough, the time is over, or nobody has anything."""
@@ -301,7 +312,8 @@ class Pump:
         pieces = [_piece(task, emission) for task, emission in self._waiting]
         ended = self._ended | self._ending
         at = {_name(task): position_of(task) for task in self._tasks if has_position(task)}
-        entry = self._log.append(self._clock.now(), pieces, sorted(ended), at)
+        self._reached = self._times()
+        entry = self._log.append(self._clock.now(), pieces, sorted(ended), at, self._reached)
         self._entries[entry.number] = entry
         self._tracked[entry.number] = list(self._ids(entry))
         for piece in pieces:
