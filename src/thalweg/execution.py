@@ -17,6 +17,7 @@ from thalweg.errors import ThalwegError, TopologyError, UsageError, explain, mea
 from thalweg.events import Event
 from thalweg.hooks import checked_hooks
 from thalweg.metrics import Snapshot
+from thalweg.noticing import Noticing
 
 
 def _ignore(_event: Event) -> None:
@@ -141,7 +142,8 @@ class Run:
         every = seconds(self.metrics_every, "metrics_every")
         hooks = checked_hooks(self.hooks, f"run of {topology.name!r}")
         consumers = checked_consumers(self.consumers)
-        return replace(self, hooks=hooks, consumers=consumers, metrics_every=every)
+        listen = Noticing(self.listen, topology)
+        return replace(self, listen=listen, hooks=hooks, consumers=consumers, metrics_every=every)
 
 
 #: A function that gives None for a topology that may run, or else what is wrong with it.

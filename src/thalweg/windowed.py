@@ -33,12 +33,12 @@ from thalweg.eventtime import (
     told_again,
 )
 from thalweg.flowing import S
+from thalweg.noticing import LATE_STREAM
 from thalweg.operators.fielding import beside_key
 from thalweg.operators.relations import Changes, RelationName
 from thalweg.operators.row_windows import RowWindows
 from thalweg.operators.windowing import (
     EARLY_STREAM,
-    LATE_STREAM,
     LateName,
     TimeWindows,
     Windowing,

@@ -44,6 +44,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "groupings",
         "joined",
         "keyed_flow",
+        "noticing",
         "operators",
         "topology",
         "validation",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import thalweg as tw
+from thalweg.cli.app import app
 from thalweg.cli.showing import summary_table, totals_text
+from thalweg.events import Noticed
 from thalweg.exporting.prometheus import prometheus_text
 from thalweg.runtimes.spark.pump import PumpSettings
 
@@ -136,3 +140,44 @@ def test_windows_of_every_kind_are_told_again(on: str, kind: str) -> None:
         (at(start), n + MORE[on] if start >= 10 or n == 3 else n) for start, n in expected
     ]
     assert result.metrics.late == 0
+
+
+# --- what is told of them --------------------------------------------------------------------
+
+
+def notices(stream: Any, on: str) -> list[str]:
+    heard: list[str] = []
+    stream.sink("out", tw.collect([]))
+
+    def listen(event: Any) -> None:
+        if isinstance(event, Noticed) and "too late" in event.text:
+            heard.append(event.text)
+
+    stream.flow.run(on=runtime(on), listen=listen)
+    return heard
+
+
+@on_every_runtime
+def test_that_they_are_left_out_is_told_once(on: str) -> None:
+    (text,) = notices(counts(clicks(on)), on)
+    assert text.startswith("1 tuple came too late at 'count'; see delay= of event_time")
+
+
+@on_every_runtime
+def test_nothing_is_told_where_somebody_reads_them_or_there_are_none(on: str) -> None:
+    counted = counts(clicks(on), late="side")
+    counted.output("late").sink("late", tw.collect([]))
+    assert notices(counted, on) == []
+    punctual = tw.Flow("all").source("clicks", tw.items([(1, "u")]), fields=FIELDS, time="at")
+    assert notices(counts(punctual), on) == []
+
+
+def test_a_quiet_query_tells_it_beside_its_results(tmp_path: Path) -> None:
+    file = tmp_path / "clicks.jsonl"
+    times = [5, *([25] * 5000), 3]
+    file.write_text("".join(f'{{"at": {time}, "user": "u"}}\n' for time in times))
+    query = "SELECT user, COUNT(*) AS n FROM c WINDOW TUMBLING 10 SECONDS GROUP BY user"
+    arguments = ["sql", query, "--source", f"c={file}", "--time", "at", "--on", "inline", "-q"]
+    shown = CliRunner().invoke(app, arguments)
+    assert "1 tuple came too late" in shown.stderr
+    assert "too late" not in shown.stdout

@@ -48,6 +48,7 @@ from thalweg.events import (
 )
 from thalweg.execution import Steering, runtime_names
 from thalweg.metrics import Snapshot
+from thalweg.noticing import late_texts
 from thalweg.runtimes.local.runtime import Local
 from thalweg.runtimes.spark.planning import check_kept
 from thalweg.runtimes.spark.runtime import Spark
@@ -75,9 +76,11 @@ def run_topology(
         raise UsageError(explain(f"runtime {on!r}", expected=expected))
     if isinstance(on, Spark):
         check_kept(topology)  # before anybody waits for Spark
-    display = Silence() if quiet else Display(error_console(), verbose)
     stop = threading.Event()
     logs = any(isinstance(watcher, JsonLog) for watcher in watchers)
+    console = error_console()
+    silence = Silence(None if logs else console, topology)
+    display = silence if quiet else Display(console, verbose)
     with ExitStack() as stack:
         stack.enter_context(stop_on_interrupt(stop, logs))
         if isinstance(on, Spark):
@@ -130,12 +133,18 @@ def stop_on_interrupt(stop: threading.Event, logs: bool = False) -> Iterator[Non
 
 
 class Silence:
-    """Shows nothing."""
+    """Shows nothing but what was lost."""
 
     line = contextlib.nullcontext()
 
-    def listen(self, _event: Event) -> None:
+    def __init__(self, console: Console | None, topology: Topology) -> None:
+        self._console, self._topology = console, topology
+
+    def listen(self, event: Event) -> None:
         """Hear one event."""
+        if isinstance(event, RunFinished) and self._console is not None:
+            for _, text in late_texts(event.snapshot, self._topology):
+                self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def say(self, _text: str) -> None:
         """Hear what is going on."""

@@ -13,6 +13,7 @@ from thalweg.blocks import DEFAULT_STREAM, Rows
 from thalweg.components import BlockBolt, Kind, Shared, TaskContext
 from thalweg.eventtime import ALWAYS, SECOND, EventTime, Micros
 from thalweg.keys import Key, key_values
+from thalweg.noticing import LATE_STREAM
 from thalweg.operators.due_keys import DueKeys
 from thalweg.operators.fielding import key_columns, timed_rows
 from thalweg.schemas import Fields
@@ -22,8 +23,8 @@ from thalweg.windows.keeping import Keeping, Piece, Told, keeping
 from thalweg.windows.specs import SessionWindow, TimeSpec
 
 LateName = Literal["drop", "side"]
-#: Streams of tuples that came too late, and of what windows would give if they ended now.
-LATE_STREAM, EARLY_STREAM = "late", "early"
+#: The stream of what windows would give if they ended now.
+EARLY_STREAM = "early"
 #: The key of a state that has none.
 _WHOLE = ""
 
