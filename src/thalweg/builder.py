@@ -86,6 +86,18 @@ class TopologyBuilder:
         numbered = (f"{wanted}-{i}" for i in range(1, len(self._drafts) + 2))
         return next(name for name in numbered if name not in self._drafts)
 
+    def tells_time(self, name: str) -> bool:
+        """Say whether a component, or one before it, is a source with a time."""
+        seen, left = {name}, [name]
+        while left:
+            draft = self._drafts[left.pop()]
+            if draft.options.get("time") is not None:
+                return True
+            before = {input_.component for input_ in draft.inputs} - seen
+            seen |= before
+            left += before
+        return False
+
     def build(self) -> Topology:
         """Check everything and freeze it."""
         components = [draft.component() for draft in self._drafts.values()]

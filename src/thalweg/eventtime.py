@@ -109,15 +109,18 @@ def one_time(times: Sequence[EventTime | None]) -> tuple[EventTime | None, tuple
     """Give the time that all streams of a merge have, or else the times they have, in words.
 
     >>> one_time([EventTime("at"), None, EventTime("at", unit="ms")])
-    (None, ("'at' in s", "'at' in ms"))
+    (None, ("'at' in s", "'at' in ms", 'none'))
+    >>> one_time([None, None])
+    (None, ())
     """
     known = {(t.field, t.unit, t.shift): t for t in times if t is not None}
-    if len(known) < 2:
+    if len(known) + (None in times) < 2 or not known:
         again = any(t is not None and t.again for t in times)
         return next((replace(t, again=again) for t in known.values()), None), ()
-    return None, tuple(
+    shown = [
         f"{t.field!r}{' (of windows)' if t.shift else f' in {t.unit}'}" for t in known.values()
-    )
+    ]
+    return None, (*shown, *(["none"] if None in times else []))
 
 
 def no_time(name: str, apart: Sequence[str]) -> TopologyError:

@@ -266,9 +266,12 @@ class Stream:
         origins = self.origins + tuple(origin for other in others for origin in other.origins)
         types = zip(*(stream.fields.types for stream in (self, *others)), strict=True)
         common = Fields(self.fields.names, tuple(map(agreed, types)))
-        time, apart = one_time([stream.time for stream in (self, *others)])
+        # What a bolt of yours sends has no field of time, but its sources may tell the time.
+        told = [s for s in (self, *others) if not s.apart and (s.time or not s._tells_time)]
+        time, apart = one_time([stream.time for stream in told])
         known = (each for stream in (self, *others) for each in stream.apart)
         apart = tuple(dict.fromkeys([*known, *apart]))
+        time = None if apart else time
         return replace(self, origins=origins, fields=common, time=time, apart=apart)
 
     def output(self, stream: str) -> Stream:
@@ -352,6 +355,10 @@ class Stream:
         time = self.time if self.time and self.time.field in bolt.outputs else None
         origins = ((name, DEFAULT_STREAM),)
         return Stream(self.flow, origins, bolt.outputs, time=time, apart=self.apart)
+
+    @property
+    def _tells_time(self) -> bool:
+        return any(self.flow._builder.tells_time(name) for name, _ in self.origins)
 
     def _regrouped(self, grouping: Grouping) -> Stream:
         return replace(self, grouping=grouping)

@@ -506,6 +506,20 @@ def test_merged_streams_have_one_time_or_somebody_has_to_say_which(other: str) -
     assert run(counts, rows=found) == [(at(0), 2)]
 
 
+def test_a_stream_with_a_time_and_one_without_are_refused_unless_somebody_says_the_time() -> None:
+    flow, fields = tw.Flow("merged"), {"at": int, "user": str}
+    one = flow.source("one", tw.items([(1, "u")]), fields=fields, time="at")
+    two = flow.source("two", tw.items([(2, "u")]), fields=fields)
+    merged = two.merge(one)
+    with pytest.raises(TopologyError, match=r"one time of all streams .* got 'at' in s and none"):
+        counted(merged)
+    with pytest.raises(TopologyError, match=r"one time of all streams .* got 'at' in s and none"):
+        counted(merged.merge(one))
+    with pytest.raises(TopologyError, match=r"one time of all streams .* got 'at' in s and none"):
+        one.join_within(merged.filter(lambda at: at > 0), "user", within=1, prefix="r_")
+    assert counted(merged, time="at").fields.names[-1] == "n"
+
+
 def test_time_of_batches_goes_on_with_the_next_one() -> None:
     stream = counted(clicks(1, delay=5))
     stream.sink("out", tw.stdout())
