@@ -302,6 +302,8 @@ class BlockSpout(Body):
     replays: ClassVar[bool] = True
     #: False while it has nothing to read: event time does not wait for it then.
     awaited: bool = True
+    #: Whether it is known that it comes to an end by itself.
+    ends: bool = False
     #: How far event time has come with what it gave, where it says so (:mod:`thalweg.strands`).
     reached: int | None = None
     #: Columns of the block given last as Python values, where they are at hand and stay so.

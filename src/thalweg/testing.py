@@ -64,6 +64,8 @@ def PAUSE(duration: float | str) -> Pause:
 class MarkedSource(Shared, BlockSpout):
     """Items with markers among them; remembers how far earlier runs have come."""
 
+    ends = True
+
     def __init__(self, items: Sequence[Any], position: list[int]) -> None:
         self._given = items
         self._position = position

@@ -97,6 +97,7 @@ class Files(BlockSpout):
         self.patterns = patterns
         self.format = format_
         self.tail = tail
+        self.ends = tail is None
         self._work: _Work | None = None
         self._times: FileTimes | None = None
         self._fields_found = False

@@ -40,6 +40,7 @@ class KafkaSource(Shared, BlockSpout):
     ) -> None:
         self.cluster, self.wanted = cluster_, wanted
         self.format, self.extra = format_, extra
+        self.ends = wanted.bounded
         self._reading: Reading | None = None
         self._time: EventTime | None = None
 

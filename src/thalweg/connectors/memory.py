@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from itertools import islice
 from typing import Any
 
@@ -43,6 +43,7 @@ class Items(Shared, BlockSpout):
 
     def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
         self.source = source
+        self.ends = isinstance(source, Sized)
 
     def prepare(self, context: TaskContext) -> None:
         """Begin to iterate."""

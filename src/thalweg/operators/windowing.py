@@ -47,6 +47,8 @@ class TimeWindows(Shared, BlockBolt):
     """Gives a tuple for each key and window, as soon as time has passed it."""
 
     timed: ClassVar[bool] = True
+    #: Whether time makes a difference before the end of the stream.
+    timely: bool
     reads_first = True
 
     def __init__(
@@ -58,6 +60,7 @@ class TimeWindows(Shared, BlockBolt):
         self.outputs = outputs
         self.streams = streams
         self.watermark_step, self.watermark_offset = what.spec.step, what.spec.phase
+        self.timely = bool(what.time.field)
         self.stepwise = not isinstance(what.spec, SessionWindow)
         self.holds = what.spec.holds
         # Sessions end one by one.
