@@ -348,6 +348,8 @@ class _BoltBody(Body):
     holds: float = 0.0
     #: Seconds between two ticks where the topology says nothing; None for no ticks.
     default_tick: ClassVar[float | None] = None
+    #: Whether each task is called in one thread; None: if its class has a ``prepare`` of its own.
+    one_thread: ClassVar[bool | None] = None
 
     #: State of this task (keyed and global bolts), and timers where there is a ``process_timer``.
     state: KeyedState
@@ -357,10 +359,9 @@ class _BoltBody(Body):
     #: Names of the key fields of the tuples at hand.
     key: tuple[str, ...] = ()
 
-    #: Whether it has to know how far event time has come, and by how many microseconds that has to
-    #: go on until it makes a difference; from where on such steps are counted, and whether it sends
-    #: nothing in between, so that nobody behind it has to wait for the next one; and how far behind
-    #: time its tuples may be.
+    #: Whether it has to know how far event time has come, by how many microseconds that has to go
+    #: on to make a difference, from where on such steps are counted, whether it sends nothing in
+    #: between, so that nobody behind it waits for one, and how far behind time its tuples may be.
     timed: ClassVar[bool] = False
     watermark_step: int = 1
     watermark_offset: int = 0

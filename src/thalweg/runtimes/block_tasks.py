@@ -77,7 +77,7 @@ class BlockBoltTask(Task):
 
     def _show(self, block: Block, rows: Rows | None) -> None:
         self._block, self._rows = block, rows
-        returned = self.body.process_block(block.batch)
+        returned = self.within(self.body.process_block, block.batch)
         if returned is not None:
             self._emit(returned)
 

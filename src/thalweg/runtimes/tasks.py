@@ -9,7 +9,7 @@ import copy
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,22 @@ from thalweg.topology import Component
 from thalweg.tuples import Tuple, tuples_of
 
 
+class Calls(Protocol):
+    """Calls functions somewhere else."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Give what a function returns, or raise what it raises."""
+
+    def close(self) -> None:
+        """Let go."""
+
+
 class Task:
     """Common to the tasks of all bodies: a private copy of the body, and its life cycle."""
 
     body: AnyBody
+    #: The thread in which the body is called, where it has one of its own.
+    own_thread: Calls | None = None
     #: Those of its keys, where the body hears of timers.
     timers: KeyTimers | None = None
 
@@ -78,6 +90,8 @@ class Task:
             self.call(self.body.cleanup)
         finally:
             self.refusals.close()
+            if self.own_thread is not None:
+                self.own_thread.close()
 
     def settle_late(self) -> None:
         """Tell how tuples have ended of which something may be on its way; most tasks told it."""
@@ -85,11 +99,17 @@ class Task:
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a method that has no tuple; an exception becomes a ComponentError."""
         try:
-            return function(*arguments)
+            return self.within(function, *arguments)
         except ThalwegError:
             raise
         except RAISED as error:
             raise self.refusals.call_failed(as_error(error), function) from error
+
+    def within(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call something in the thread of the body."""
+        if self.own_thread is None:
+            return function(*arguments)
+        return self.own_thread.call(function, *arguments)
 
     # --- time --------------------------------------------------------------------------------
 
@@ -101,16 +121,16 @@ class Task:
     def _time(self, now: int) -> None:
         """Let the body hear of its timers, and of the time."""
         if self.timers is not None:
-            self.timers.advance(now, self._due)
+            self.within(self.timers.advance, now, self._due)
         self.call(self.body.process_watermark, now)  # type: ignore[union-attr]  # only of bolts
 
     def _timers(self) -> None:
         if self.timers is not None:
-            self.timers.fire(self._due)
+            self.within(self.timers.fire, self._due)
 
     def _end(self) -> None:
         if self.timers is not None:
-            self.timers.end(self._due)
+            self.within(self.timers.end, self._due)
         self.call(self.body.process_end)  # type: ignore[union-attr]  # only of bolts
 
     def _due(self, key: Key, at: int, name: str) -> None:
@@ -169,7 +189,7 @@ class BoltTask(Task):
         self.bind(emit=self._outputs.emit_function())
         if not self.body.auto_ack and block.roots is not None:
             tuples = self._holding(tuples, block)
-        self._each(tuples)
+        self.within(self._each, tuples)
         self._block = None
         self.bind(emit=self._outputs.emit)
         return self._take(block, lineage)

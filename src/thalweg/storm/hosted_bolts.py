@@ -50,6 +50,8 @@ class HostedBolt(Hosted, AnchoredBolt):
     #: It ends with the component, which nobody has written with anything else in mind.
     as_in_storm: ClassVar[bool] = True
     pure_python: ClassVar[bool] = True
+    #: As in its process on Storm: connections and event loops of its ``initialize`` are of use.
+    one_thread: ClassVar[bool | None] = True
 
     def __init__(self, cls: type, *described: Any, **more: Any) -> None:
         super().__init__(cls, *described, **more)

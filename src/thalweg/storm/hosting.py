@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from thalweg.anyvalues import SCALARS
 from thalweg.components import TaskContext
+from thalweg.errors import ThalwegError, explain
 from thalweg.events import ChildSaid, Noticed
 from thalweg.groupings import All
 from thalweg.multilang.context import DirectTasks, TaskIds, storm_context
@@ -227,7 +228,19 @@ class Stage:
 
     def initialize(self, component: Any) -> None:
         """Let a component begin."""
-        component.initialize(component.storm_conf, component.context)
+        try:
+            component.initialize(component.storm_conf, component.context)
+        except ValueError as error:
+            if "main thread" not in str(error):
+                raise
+            raise ThalwegError(
+                explain(
+                    f"initialize of {self.subject}",
+                    expected="nothing that needs the main thread, as handlers of signals do",
+                    got=str(error),
+                    hint='give it a process: config = {"thalweg.isolation": "process"}',
+                )
+            ) from error
 
     @cached_property
     def ids(self) -> TaskIds:

@@ -22,6 +22,7 @@ from thalweg.runtimes.local.isolation import AnyTask, remote_task
 from thalweg.runtimes.local.links import Link, Streams, Wiring
 from thalweg.runtimes.local.operators import Operator
 from thalweg.runtimes.local.overflow import WaitingRows
+from thalweg.runtimes.local.own_threads import settle
 from thalweg.runtimes.local.planning import Facts, plan, resolved
 from thalweg.runtimes.local.scheduling import Meter
 from thalweg.runtimes.local.settings import Settings
@@ -217,7 +218,9 @@ def _task(
     apart = isinstance(component.body, AnchoredBolt)  # it has a process already, or may not move
     if component.options.isolation == "process" and not apart:
         return remote_task(maker, maker.context(component, task, shapes, state), counter)
-    return maker.bolt(component, task, counter, shapes, state)
+    made = maker.bolt(component, task, counter, shapes, state)
+    settle(made, maker)
+    return made
 
 
 def add_tasks(built: Built, operator: Operator, degree: int) -> list[AnyTask]:

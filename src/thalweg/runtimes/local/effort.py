@@ -8,6 +8,7 @@ only that tells the two apart.
 from __future__ import annotations
 
 import resource
+import threading
 
 import msgspec
 
@@ -23,9 +24,28 @@ class Effort(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def now(cls) -> Effort:
-        """Look at the thread that asks."""
+        """Look at the thread that asks, with what another one has done in its place."""
         usage = resource.getrusage(resource.RUSAGE_THREAD)
-        return cls(usage.ru_utime + usage.ru_stime, usage.ru_nvcsw, usage.ru_nivcsw)
+        own = cls(usage.ru_utime + usage.ru_stime, usage.ru_nvcsw, usage.ru_nivcsw)
+        return own + _elsewhere.effort
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(
+            self.cpu + other.cpu,
+            self.voluntary + other.voluntary,
+            self.involuntary + other.involuntary,
+        )
+
+    def __sub__(self, other: Effort) -> Effort:
+        return Effort(
+            self.cpu - other.cpu,
+            self.voluntary - other.voluntary,
+            self.involuntary - other.involuntary,
+        )
+
+    def replaces(self, before: Effort) -> None:
+        """Count this, of another thread, for what the thread that asks has done since."""
+        _elsewhere.effort += self - (Effort.now() - before)
 
     def worked(self, since: Effort, took: float) -> float:
         """Give the seconds at work of so many that have passed; those without a processor count.
@@ -38,3 +58,12 @@ class Effort(msgspec.Struct, frozen=True, gc=False):
         """
         kept_away = self.involuntary - since.involuntary >= self.voluntary - since.voluntary
         return took if kept_away else self.cpu - since.cpu
+
+
+class _Elsewhere(threading.local):
+    """What other threads have done in the place of the one that looks."""
+
+    effort = Effort(0.0, 0, 0)
+
+
+_elsewhere = _Elsewhere()
