@@ -174,6 +174,9 @@ def test_files_of_storm_are_told_by_what_they_import(tmp_path: Path) -> None:
     files = {
         "a.py": ("from streamparse import Topology", True),
         "b.py": ("import pystorm.bolt", True),
+        "f.py": ("from thalweg.storm import Topology", True),
+        "g.py": ("from thalweg import storm", True),
+        "h.py": ("import thalweg.stormy", False),
         "c.py": ("import thalweg as tw\n# streamparse", False),
         "d.py": ("import (", False),
         "e.yaml": ("name: flux", True),

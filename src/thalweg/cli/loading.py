@@ -17,6 +17,7 @@ from thalweg.builder import TopologyBuilder
 from thalweg.cli.failures import user_error
 from thalweg.errors import UsageError, explain, meant, shorten
 from thalweg.flow import Flow
+from thalweg.storm.projects import is_topology, topology_classes
 from thalweg.topology import Topology
 
 #: Looked for, in this order, when a file holds several topologies.
@@ -24,17 +25,24 @@ USUAL_NAMES = ("flow", "topology", "builder", "main")
 
 Described = Flow | TopologyBuilder | Topology
 _WANTED = "a Flow, TopologyBuilder or Topology"
+_STORM = "a topology of streamparse is run by: thalweg storm run"
 
 
 def load(target: str, settings: Mapping[str, str]) -> Topology:
     """Load a file and build the topology that it describes."""
     path, name = split_target(target)
-    with _no_runs():
-        module = import_file(path)
-        chosen = name or _only_name(module, path)
-        if not hasattr(module, chosen):
-            raise _no_such_name(module, path, chosen)
-        return _build(getattr(module, chosen), f"{path}:{chosen}", settings)
+    with no_runs():
+        return load_from(import_file(path), path, name, settings)
+
+
+def load_from(
+    module: ModuleType, path: Path, name: str | None, settings: Mapping[str, str]
+) -> Topology:
+    """Build the topology that a module which was imported describes."""
+    chosen = name or _only_name(module, path)
+    if not hasattr(module, chosen):
+        raise _no_such_name(module, path, chosen)
+    return _build(getattr(module, chosen), f"{path}:{chosen}", settings)
 
 
 def split_target(target: str) -> tuple[Path, str | None]:
@@ -108,7 +116,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _no_runs() -> Iterator[None]:
+def no_runs() -> Iterator[None]:
     """Refuse runs that a file starts by itself; the command would run it a second time."""
 
     def refuse(*_arguments: Any, **_more: Any) -> execution.Result:
@@ -156,6 +164,8 @@ def _only_name(module: ModuleType, path: Path) -> str:
 
 def _way_to_name(module: ModuleType, path: Path) -> str:
     """Say how to make a topology known; a function that may give one is named."""
+    if topology_classes(module):
+        return f"{_STORM} {path}"
     functions = [name for name, value in vars(module).items() if _may_give(value, module)]
     if not functions:
         return "hold it in a variable, or return it from a function called main"
@@ -171,12 +181,17 @@ def _may_give(value: object, module: ModuleType) -> bool:
 
 def _candidates(module: ModuleType) -> list[str]:
     """Name the variables and annotated functions that give a topology; else functions by name."""
+    usual = [n for n in USUAL_NAMES if isinstance(vars(module).get(n), FunctionType)]
+    return described(module) or usual
+
+
+def described(module: ModuleType) -> list[str]:
+    """Name the variables and annotated functions of a module that give a topology."""
     found: dict[int, str] = {}
     for name, value in vars(module).items():
         if not name.startswith("_") and (isinstance(value, Described) or _gives(value, module)):
             found.setdefault(id(value), name)
-    usual = [n for n in USUAL_NAMES if isinstance(vars(module).get(n), FunctionType)]
-    return list(found.values()) or usual
+    return list(found.values())
 
 
 def _gives(value: object, module: ModuleType) -> bool:
@@ -193,7 +208,8 @@ def _build(value: object, where: str, settings: Mapping[str, str]) -> Topology:
     if isinstance(value, FunctionType):
         value = _called(value, where, settings)
     if not isinstance(value, Described):
-        raise UsageError(explain(where, expected=_WANTED, got=shorten(value, 80)))
+        hint = f"{_STORM} {where}" if is_topology(value) else ""
+        raise UsageError(explain(where, expected=_WANTED, got=shorten(value, 80), hint=hint))
     return value if isinstance(value, Topology) else value.build()
 
 

@@ -163,13 +163,13 @@ def make_importable(file: Path, project: Project) -> None:
 
 def topology_classes(module: Any) -> dict[str, Any]:
     """Find the topologies of a module, by the names of their classes."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, type)
-        and hasattr(value, "to_flux_dict")
-        and getattr(value, "specs", None)
-    }
+    return {name: value for name, value in vars(module).items() if is_topology(value)}
+
+
+def is_topology(value: Any) -> bool:
+    """Say whether something is a topology as streamparse has them, with components."""
+    own = isinstance(value, type) and hasattr(value, "to_flux_dict")
+    return own and bool(getattr(value, "specs", None))
 
 
 def chosen_class(module: Any, file: Path, name: str | None) -> Any:
