@@ -352,7 +352,13 @@ def arrange(name: str, components: Sequence[Component]) -> tuple[Component, ...]
     except CycleError as error:
         path = " -> ".join(reversed(error.args[1]))
         raise TopologyError(
-            explain(f"topology {name!r}", expected="streams without a cycle", got=path)
+            explain(
+                f"topology {name!r}",
+                expected="streams without a cycle",
+                got=path,
+                hint="order and the end of a run go from sources to sinks: repeat inside of one"
+                " bolt, or let a source read what has to come back",
+            )
         ) from error
     position = {component.name: i for i, component in enumerate(components)}
     ready: list[str] = []

@@ -237,6 +237,7 @@ def test_a_component_that_any_worker_may_take_has_other_bounds() -> None:
     [
         ("count", 0, "degree.*at least 1.*got 0"),
         ("nobody", 2, "'nobody'.*one of"),
+        ("keys", 2, "'keys': expected a bolt, .* got a spout .*what a source has read"),
         ("total", 2, "one state"),
         ("everybody", 2, "senders count on its tasks"),
         ("out", 2, "sink without a degree"),

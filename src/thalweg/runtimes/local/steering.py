@@ -225,6 +225,10 @@ class Steered:
 
     def _bolt(self, name: str) -> Operator:
         names = [operator.component.name for operator in self._built.operators]
+        if name in self._built.spouts:
+            expected = f"a bolt, one of {names}"
+            hint = "what a source has read belongs to its task: a run begins with the degree it has"
+            raise UsageError(explain(f"component {name!r}", "", expected, "a spout", hint))
         if name not in names:
             raise UsageError(explain(f"bolt {name!r}", expected=f"one of {names}"))
         return self._built.operator(name)
