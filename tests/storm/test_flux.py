@@ -14,7 +14,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import thalweg as tw
 from thalweg.errors import ThalwegError, TopologyError, UsageError
+from thalweg.events import ChildSaid, Event
 from thalweg.storm import Bolt, Grouping, ShellBolt, ShellSpout, Spout, Stream, Topology
 from thalweg.storm.bounds import Bounds
 from thalweg.storm.building import Hosting, build
@@ -475,3 +477,55 @@ def test_a_topology_is_the_same_after_the_way_through_yaml(
     by_name = {part.name: part for part in again.parts}
     assert {part.name: part for part in plan.parts} == by_name
     assert again.config == plan.config
+
+
+def test_a_shell_component_has_variables_and_stays_in_its_folder(tmp_path: Path) -> None:
+    text = """
+    config: {topology.environment: {A: "1", B: "2"}}
+    spouts:
+      - id: source
+        className: org.apache.storm.flux.wrappers.spouts.FluxShellSpout
+        constructorArgs: [[node, source.js], [word]]
+        configMethods: [{name: setEnv, args: [{B: "3", C: 4}]}]
+    bolts:
+      - id: keep
+        className: org.apache.storm.flux.wrappers.bolts.FluxShellBolt
+        constructorArgs: [[node, keep.js], [word]]
+        configMethods: [{name: changeChildCWD, args: [false]}]
+    streams: [{from: source, to: keep, grouping: {type: SHUFFLE}}]
+    """
+    made = build(read_flux(written(tmp_path, text)), Hosting(folder=str(tmp_path)))
+    source, keep = made.component("source").body.shell, made.component("keep").body.shell
+    assert (source.env, source.cwd) == ({"A": "1", "B": "3", "C": "4"}, str(tmp_path))
+    assert (keep.env, keep.cwd) == ({"A": "1", "B": "2"}, None)
+
+
+def test_a_python_class_with_variables_of_its_own_has_a_process(tmp_path: Path) -> None:
+    own = "configMethods: [{name: setEnv, args: [{A: b}]}]"
+    made = build(read_flux(written(tmp_path, CLASSES.replace("more", own, 1))))
+    body = made.component("keep").body
+    assert isinstance(body, tw.ShellBolt)
+    assert body.shell.env["A"] == "b"
+
+
+def test_the_bolt_that_logs_tuples_has_a_counterpart(tmp_path: Path) -> None:
+    text = f"""
+    spouts: [{{id: source, className: {__name__}.Two}}]
+    bolts: [{{id: log, className: org.apache.storm.flux.wrappers.bolts.LogInfoBolt}}]
+    streams: [{{from: source, to: log, grouping: {{type: SHUFFLE}}}}]
+    """
+    told: list[Event] = []
+    build(read_flux(written(tmp_path, text))).run(on="inline", listen=told.append)
+    assert [event.text for event in told if isinstance(event, ChildSaid)] == [
+        "source: source:1, stream: default, id: 0, [one, 1]",
+        "source: source:1, stream: default, id: 1, [two, 1]",
+    ]
+
+
+class Two(Spout):
+    outputs = ("word", "n")
+
+    def next_tuple(self) -> None:
+        for word in ("one", "two"):
+            self.emit([word, 1])
+        raise SystemExit

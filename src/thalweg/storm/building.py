@@ -99,10 +99,13 @@ def body_of(part: Part, hosting: Hosting) -> Any:
     told = {"outputs": streams.pop(DEFAULT, ()), "streams": streams, "direct_streams": part.direct}
     if part.cls:
         cls = load_class(part.cls, part.name)
-        if hosting.isolation == "auto" and said.isolation != "process" and safe(cls):
+        # Variables of its own need a process of its own.
+        apart = part.env or said.isolation == "process"
+        if hosting.isolation == "auto" and not apart and safe(cls):
             hosted = HostedSpout if part.kind == "spout" else HostedBolt
             return hosted(cls, **told, config=part.config)
-    shell = {"config": part.config, "cwd": hosting.folder, **child_settings(part)}
+    folder = hosting.folder if part.moves else None
+    shell = {"config": part.config, "cwd": folder, **child_settings(part)}
     command = part.command
     if part.cls:  # it speaks as it is told here, whatever anybody says later
         shell["serializer"] = shell.get("serializer") or hosting.serializer or "json"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from thalweg.errors import TopologyError, explain, meant, shorten
 from thalweg.storm import flux_keys as keys
 from thalweg.storm.bounds import Bounds
+from thalweg.storm.counterparts import COUNTERPARTS
 from thalweg.storm.flux_files import Given, read_files
 from thalweg.storm.fluxing import NOTHING, SHELL_BOLT, SHELL_SPOUT
 from thalweg.storm.plans import Part, Plan, Reading, needs_jvm, program
@@ -62,6 +63,7 @@ def _notes(told: Mapping[str, Any]) -> Iterator[str]:
 
 def _part(item: Any, kind: Any, readings: tuple[tuple[str, Reading], ...]) -> Part:
     name, cls = str(_get(item, "id", kind)), str(_get(item, "className", kind))
+    cls = COUNTERPARTS.get(cls, cls)
     where = f"{kind} {name!r}"
     keys.check_keys(item, keys.SPOUT_OR_BOLT, where)
     outputs = {} if cls in _SHELLS else _declared(cls, name)  # of Java's classes it says so
@@ -79,12 +81,12 @@ def _of_class(item: Mapping[str, Any], part: Part, where: str) -> Part:
     """Read what is said about a Python class, which says itself what its streams are."""
     hint = "give it values with addComponentConfig; initialize gets them"
     keys.check_empty(item, ["constructorArgs"], where, hint)
-    config, named = _configured(item, where)
-    if named:
-        expected, got = "those in outputs of its class", shorten(list(named), 80)
+    said = _said(item, where)
+    if said.streams:
+        expected, got = "those in outputs of its class", shorten(list(said.streams), 80)
         hint = "setNamedStream and setDefaultStream are for programs"
         raise TopologyError(explain(f"streams of {where}", "", expected, got, hint))
-    return replace(part, config=config)
+    return replace(part, config=said.config, env=said.env, moves=said.moves)
 
 
 def _of_command(item: Mapping[str, Any], part: Part, where: str) -> Part:
@@ -100,29 +102,40 @@ def _of_command(item: Mapping[str, Any], part: Part, where: str) -> Part:
             explain(f"'constructorArgs' of {where}", "", expected, shorten(arguments))
         )
     found = program(*words)
-    config, named = _configured(item, where)
+    own = _said(item, where)
     fields = _names(arguments[1], where) if len(arguments) > 1 else ()
     outputs = {} if fields in ((), (NOTHING,)) else {DEFAULT: fields}
-    said = replace(part, cls=found.cls, command=found.command, outputs=outputs | named)
-    return replace(said, config={**found.config, **config})
+    said = replace(part, cls=found.cls, command=found.command, outputs=outputs | own.streams)
+    return replace(said, config={**found.config, **own.config}, env=own.env, moves=own.moves)
 
 
-def _configured(
-    item: Mapping[str, Any], where: str
-) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
-    """Read what is said about a component, and methods that are called on it: also streams."""
-    config: dict[str, Any] = {}
-    streams: dict[str, tuple[str, ...]] = {}
+@dataclass
+class _Said:
+    """What is said about a component beside what it is."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    streams: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    moves: bool = True
+
+
+def _said(item: Mapping[str, Any], where: str) -> _Said:
+    """Read what is said about a component, and methods that are called on it."""
+    said = _Said()
     for method in _list(item, "configMethods", where):
         name, arguments = _get(method, "name", where), method.get("args") or []
         keys.check_keys(method, keys.METHOD, f"method {name!r} of {where}")
         match name, arguments:
             case "addComponentConfig", [str(key), value]:
-                config[key] = value
+                said.config[key] = value
             case "setNamedStream", [str(stream), list(fields)]:
-                streams[stream] = _names(fields, where)
+                said.streams[stream] = _names(fields, where)
             case "setDefaultStream", [list(fields)]:
-                streams[DEFAULT] = _names(fields, where)
+                said.streams[DEFAULT] = _names(fields, where)
+            case "setEnv", [dict(env)]:
+                said.env |= {str(name): str(value) for name, value in env.items()}
+            case "changeChildCWD", [bool(moves)]:
+                said.moves = moves
             case _:
                 expected = "addComponentConfig(key, value), setNamedStream(name, fields) ..."
                 raise TopologyError(explain(f"method {name!r}", where, expected, str(arguments)))
@@ -130,7 +143,8 @@ def _configured(
     if not isinstance(own, dict) or not all(isinstance(key, str) for key in own):
         got = shorten(own, 80)
         raise TopologyError(explain(f"'config' of {where}", "", "keys with values", got))
-    return config | own, streams
+    said.config |= own
+    return said
 
 
 def _declared(path: str, name: str) -> dict[str, tuple[str, ...]]:

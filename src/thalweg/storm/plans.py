@@ -49,6 +49,10 @@ class Part:
     #: Degree, or degrees by environment.
     par: Any = 1
     config: Mapping[str, Any] = field(default_factory=dict)
+    #: Variables of its child process, beside those that its configuration names.
+    env: Mapping[str, str] = field(default_factory=dict)
+    #: Whether its child process runs in the folder of programs, not in that of the run.
+    moves: bool = True
 
 
 @dataclass(frozen=True)

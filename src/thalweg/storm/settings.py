@@ -49,7 +49,7 @@ def child_settings(part: Part) -> dict[str, Any]:
         "linger": told.linger,
         "most_held": told.most_held,
         "most_bytes": told.most_bytes,
-        "env": {name: str(value) for name, value in told.environment.items()},
+        "env": {name: str(v) for name, v in told.environment.items()} | dict(part.env),
     }
     return {name: value for name, value in said.items() if value is not None}
 
