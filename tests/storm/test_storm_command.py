@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from thalweg.cli import running, storming
 from thalweg.cli.app import app
+from thalweg.storm import JavaBolt, JavaSpout, ShellBolt, ShellSpout
 from thalweg.storm.compat import install, is_ours
 from thalweg.storm.projects import Project
 
@@ -98,6 +100,23 @@ def storm(*words: str) -> tuple[str, int]:
 
 def counted(text: str) -> set[str]:
     return {word for word in text.split() if "=" in word}
+
+
+def test_modules_of_the_dsl_have_what_those_of_streamparse_have(project: Path) -> None:
+    bolt, spout = import_module("streamparse.dsl.bolt"), import_module("streamparse.dsl.spout")
+    made = bolt.ShellBoltSpec(ShellBolt, command="node", script="split.js", outputs=["word"])
+    assert made.component_object.shell.script == "split.js"
+    assert spout.ShellSpoutSpec(ShellSpout, command="node", script="", par=2).par == 2
+    java = {"full_class_name": "a.B", "args_list": []}
+    for made in (bolt.JavaBoltSpec(JavaBolt, **java), spout.JavaSpoutSpec(JavaSpout, **java)):
+        assert made.component_object.java_object.full_class_name == "a.B"
+
+
+def test_components_of_ours_stand_in_modules_of_the_dsl(project: Path) -> None:
+    bolt, spout = import_module("streamparse.dsl.bolt"), import_module("streamparse.dsl.spout")
+    if is_ours("streamparse"):
+        assert (bolt.ShellBolt, spout.ShellSpout) == (ShellBolt, ShellSpout)
+        assert isinstance(ShellBolt.spec(command="a", script=""), bolt.ShellBoltSpec)
 
 
 @pytest.mark.parametrize("on", ["inline", "local"])

@@ -31,6 +31,8 @@ _MODULES: dict[str, tuple[ModuleType, ...]] = {
     "streamparse.storm.spout": (spouts, outside),
     "streamparse.storm.component": (components, logs),
     "streamparse.dsl": (streams, topologies, specs),
+    "streamparse.dsl.bolt": (bolts, outside),
+    "streamparse.dsl.spout": (spouts, outside),
     "streamparse.dsl.stream": (streams,),
     "streamparse.dsl.topology": (topologies,),
     "streamparse.dsl.component": (specs,),

@@ -19,6 +19,48 @@ class Described:
     config: ClassVar[Any] = None
 
 
+class ShellBoltSpec(BoltSpec):
+    """A bolt in a topology that is a program."""
+
+    def __init__(
+        self,
+        component_cls: type,
+        name: str | None = None,
+        command: Any = None,
+        script: Any = None,
+        **wanted: Any,
+    ) -> None:
+        super().__init__(component_cls, _shell(command, script), Wanted(name, **wanted))
+
+
+class ShellSpoutSpec(SpoutSpec):
+    """A spout in a topology that is a program."""
+
+    def __init__(
+        self,
+        component_cls: type,
+        name: str | None = None,
+        command: Any = None,
+        script: Any = None,
+        **wanted: Any,
+    ) -> None:
+        super().__init__(component_cls, _shell(command, script), Wanted(name, **wanted))
+
+
+class JavaBoltSpec(BoltSpec):
+    """A bolt in a topology that is a Java class."""
+
+    def __init__(self, component_cls: type, name: str | None = None, **wanted: Any) -> None:
+        super().__init__(component_cls, _java(wanted), Wanted(name, **wanted))
+
+
+class JavaSpoutSpec(SpoutSpec):
+    """A spout in a topology that is a Java class."""
+
+    def __init__(self, component_cls: type, name: str | None = None, **wanted: Any) -> None:
+        super().__init__(component_cls, _java(wanted), Wanted(name, **wanted))
+
+
 class ShellBolt(Described):
     """A bolt that is a program in any language."""
 
@@ -27,7 +69,7 @@ class ShellBolt(Described):
         cls, name: str | None = None, command: Any = None, script: Any = None, **wanted: Any
     ) -> BoltSpec:
         """Describe its place in a topology."""
-        return BoltSpec(cls, _shell(command, script), Wanted(name, **wanted))
+        return ShellBoltSpec(cls, name, command, script, **wanted)
 
 
 class ShellSpout(Described):
@@ -38,7 +80,7 @@ class ShellSpout(Described):
         cls, name: str | None = None, command: Any = None, script: Any = None, **wanted: Any
     ) -> SpoutSpec:
         """Describe its place in a topology."""
-        return SpoutSpec(cls, _shell(command, script), Wanted(name, **wanted))
+        return ShellSpoutSpec(cls, name, command, script, **wanted)
 
 
 class JavaBolt(Described):
@@ -47,7 +89,7 @@ class JavaBolt(Described):
     @classmethod
     def spec(cls, **wanted: Any) -> BoltSpec:
         """Describe its place in a topology."""
-        return BoltSpec(cls, _java(wanted), Wanted(**wanted))
+        return JavaBoltSpec(cls, **wanted)
 
 
 class JavaSpout(Described):
@@ -56,7 +98,7 @@ class JavaSpout(Described):
     @classmethod
     def spec(cls, **wanted: Any) -> SpoutSpec:
         """Describe its place in a topology."""
-        return SpoutSpec(cls, _java(wanted), Wanted(**wanted))
+        return JavaSpoutSpec(cls, **wanted)
 
 
 def python_object(cls: type) -> ComponentObject:
