@@ -15,7 +15,7 @@ import yaml
 from storm_libraries import NAMES, library
 from typer.testing import CliRunner
 
-from thalweg.cli import running, storming
+from thalweg.cli import running, watching
 from thalweg.cli.app import app
 from thalweg.storm import JavaBolt, JavaSpout, ShellBolt, ShellSpout
 from thalweg.storm.compat import install, is_ours
@@ -270,7 +270,7 @@ def test_a_topology_without_an_end_ends_by_time(
                 pass
             super().run()
 
-    monkeypatch.setattr(storming.threading, "Timer", Timer)
+    monkeypatch.setattr(watching.threading, "Timer", Timer)
     monkeypatch.setattr(sys, "all_given", given.set, raising=False)  # the spout has no other way
     endless = FILES["src/spouts/words.py"].replace("sys.exit(0)", "return sys.all_given()")
     (project / "src/spouts/words.py").write_text(textwrap.dedent(endless), encoding="utf-8")

@@ -41,7 +41,7 @@ from thalweg.cli.scaling import (
     compared,
     scaled,
 )
-from thalweg.cli.shown import Debug, Followed, Handed, Settings, Shown, Target
+from thalweg.cli.shown import Debug, Followed, Handed, Settings, Shown, Target, Timed
 from thalweg.cli.spark_options import SPARK, SparkOptions, with_options, with_spark_options
 from thalweg.cli.training import TrainOptions, train_table
 from thalweg.config import setting
@@ -84,7 +84,7 @@ def _thalweg(
 @app.command(short_help="Run a topology until its sources end.")
 @with_spark_options
 @with_options(RunScaleOptions, "scaling")
-@with_options(Followed, "shown")
+@with_options(Timed, "shown")
 @with_options(Given, "given")
 def run(
     target: Target,
@@ -93,7 +93,7 @@ def run(
     given: Given,
     spark: SparkOptions,
     scaling: RunScaleOptions,
-    shown: Followed,
+    shown: Timed,
 ) -> None:
     """Run a topology until its sources end; Ctrl-C stops it early and finishes cleanly."""
     with reported(shown.debug, shown.logs):

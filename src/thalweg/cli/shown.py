@@ -9,6 +9,7 @@ import typer
 
 from thalweg.cli.dashboards import FollowOptions
 from thalweg.cli.recording import RecordOptions
+from thalweg.cli.watching import Seconds, Watcher, ending
 
 Target = Annotated[
     str,
@@ -43,6 +44,18 @@ class Shown:
 @dataclass(frozen=True)
 class Followed(FollowOptions, Shown):
     """What is shown and kept of a run that a command starts itself."""
+
+
+@dataclass(frozen=True)
+class Timed(Followed):
+    """The same of a run that may end after a while."""
+
+    seconds: Seconds = None
+
+    @property
+    def watchers(self) -> list[Watcher]:
+        """Give those who follow the run, and what ends it."""
+        return [*super().watchers, *ending(self.seconds)]
 
 
 @dataclass(frozen=True)

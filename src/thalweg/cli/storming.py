@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -19,9 +18,9 @@ from thalweg.cli.output import writing
 from thalweg.cli.running import run_topology
 from thalweg.cli.showing import error_console
 from thalweg.cli.spark_options import SparkOptions, with_options
+from thalweg.cli.watching import Seconds, ending
 from thalweg.config import setting
 from thalweg.errors import UsageError, explain
-from thalweg.execution import Result
 from thalweg.storm import projects
 from thalweg.storm.building import ISOLATIONS, Hosting, Isolation, build, degree_in
 from thalweg.storm.fluxing import flux_dict
@@ -29,7 +28,6 @@ from thalweg.storm.hosting import forwarded
 from thalweg.storm.plans import Plan
 from thalweg.storm.settings import notes_of
 from thalweg.storm_config import StormConfig, configured
-from thalweg.topology import Topology
 
 V = TypeVar("V")
 
@@ -96,10 +94,7 @@ class StormOptions:
             metavar="HOW", help="auto: Python inside the run, where safe; process: in children."
         ),
     ] = "auto"
-    seconds: Annotated[
-        float | None,
-        typer.Option("-t", "--time", metavar="SECONDS", help="End after so long."),
-    ] = None
+    seconds: Seconds = None
 
     def hosting(self, project: projects.Project) -> Hosting:
         """Check the options of components."""
@@ -149,10 +144,9 @@ def run(
         quiet = shown.quiet or kept.logs
         if not quiet:
             _print_notes(path, (*made.notes, *notes_of(plan)), told)
-        given = {f.name: getattr(made.topology, f.name) for f in fields(made.topology)}
-        timed = TimedTopology(**given, seconds=how.seconds)
+        watchers = [*kept.watchers, *ending(how.seconds)]
         with nullcontext() if quiet else forwarded(told.values, _print_log):
-            run_topology(timed, made.on, made.arguments, quiet, shown.verbose, kept.watchers)
+            run_topology(made.topology, made.on, made.arguments, quiet, shown.verbose, watchers)
 
 
 @app.command()
@@ -175,27 +169,6 @@ def flux(target: Target, environment: Environment = None, debug: Debug = False) 
             part["parallelism"] = degree_in(chosen, par, part["id"], named)
         with writing():
             typer.echo(yaml.safe_dump(told, sort_keys=False), nl=False)
-
-
-@dataclass(frozen=True)
-class TimedTopology(Topology):
-    """A topology whose run ends after a while."""
-
-    #: None for no end.
-    seconds: float | None = None
-
-    def run(self, on: Any = None, **arguments: Any) -> Result:
-        """Run it."""
-        if self.seconds is None:
-            return super().run(on, **arguments)
-        timer = threading.Timer(self.seconds, arguments["stop"].set)
-        timer.daemon = True
-        timer.start()
-        try:
-            return super().run(on, **arguments)
-        finally:
-            timer.cancel()
-            timer.join()
 
 
 def _target(text: str) -> tuple[Path, str | None]:

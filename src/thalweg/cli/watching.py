@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
+
+import typer
 
 from thalweg import execution
 from thalweg.events import Event
@@ -14,6 +16,10 @@ from thalweg.execution import Steering
 from thalweg.topology import Topology
 
 Listener = Callable[[Event], None]
+Seconds = Annotated[
+    float | None,
+    typer.Option("-t", "--time", metavar="SECONDS", help="End after so long."),
+]
 
 
 @dataclass(frozen=True)
@@ -51,3 +57,28 @@ class Watcher(Protocol):
 
     def watch(self, run: Begun) -> AbstractContextManager[Listener]:
         """Get ready for a run; what is given hears its events, one thread at a time."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Ends a run after a while; what is under way is finished."""
+
+    seconds: float
+    steers: ClassVar[bool] = False
+
+    @contextmanager
+    def watch(self, run: Begun) -> Iterator[Listener]:
+        """Begin to count."""
+        timer = threading.Timer(self.seconds, run.stop.set)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield lambda _event: None
+        finally:
+            timer.cancel()
+            timer.join()
+
+
+def ending(seconds: float | None) -> list[Watcher]:
+    """Give what ends a run after so many seconds; nothing for None."""
+    return [] if seconds is None else [Ending(seconds)]

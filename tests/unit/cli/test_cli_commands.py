@@ -45,6 +45,13 @@ class Told(tw.Spout):
         self.emit(self.context.settings["word"])
         self.finish()
 
+class Endless(Told):
+    def next_tuple(self):
+        pass
+
+endless = tw.Flow("endless")
+endless.source("words", Endless()).sink("out", tw.call(show))
+
 told = tw.Flow("told")
 told.source("words", Told()).sink("out", tw.call(show))
 """
@@ -75,6 +82,12 @@ def test_run_ends_with_a_summary_on_standard_error() -> None:
     assert lines[-2].startswith("3 tuples in, 3 out, ")
     assert re.fullmatch(r"latency p50 \S+ ms  p95 \S+ ms  p99 \S+ ms", lines[-1])
     assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_a_run_without_an_end_ends_by_time() -> None:
+    done = CliRunner().invoke(app, ["run", "program.py:endless", "--time", "0"])
+    assert done.exit_code == 0, done.output
+    assert "stopped early, before the sources had ended" in done.stderr
 
 
 def test_quiet_says_nothing() -> None:
