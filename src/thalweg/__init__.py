@@ -12,7 +12,7 @@ from thalweg import execution, groupings
 from thalweg.anchored import AnchoredBolt
 from thalweg.anyvalues import anything
 from thalweg.builder import TopologyBuilder
-from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, Spout, TaskContext
+from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, Spout
 from thalweg.config import Quality, dead_letter
 from thalweg.connectors import (
     call,
@@ -38,6 +38,7 @@ from thalweg.connectors import (
     trace,
 )
 from thalweg.consumers import LoggingConsumer, MetricsConsumer
+from thalweg.contexts import TaskContext
 from thalweg.control.learning import Locality
 from thalweg.control.scaling.settings import Scaling
 from thalweg.errors import (

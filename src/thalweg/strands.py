@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.eventtime import NEVER, EventTime, moments
 
 S = TypeVar("S", bound=Hashable)

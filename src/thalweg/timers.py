@@ -24,7 +24,7 @@ import msgspec
 
 from thalweg.clock import Clock, seconds
 from thalweg.codecs import Codec, MsgpackCodec
-from thalweg.components import KeyedState
+from thalweg.contexts import KeyedState
 from thalweg.errors import StateError, explain, shorten
 from thalweg.eventtime import ALWAYS, NEVER, SECOND
 from thalweg.keys import UNREADABLE, Change, Key, decode_key, encode_key

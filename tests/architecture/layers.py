@@ -38,6 +38,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "anchored",
         "builder",
         "components",
+        "contexts",
         "execution",
         "flow",
         "flowing",

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import thalweg as tw
-from thalweg.components import Bolt, TaskContext
+from thalweg.components import Bolt
+from thalweg.contexts import TaskContext
 from thalweg.runtimes.local.runtime import Local
 
 

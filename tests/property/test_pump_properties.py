@@ -14,7 +14,8 @@ from property.strategies import COLUMNS, arrays
 from thalweg.blocks import DEFAULT_STREAM
 from thalweg.builder import TopologyBuilder
 from thalweg.clock import ManualClock
-from thalweg.components import BlockSpout, Spout, TaskContext
+from thalweg.components import BlockSpout, Spout
+from thalweg.contexts import TaskContext
 from thalweg.errors import StateError
 from thalweg.execution import Run
 from thalweg.hashing import KEY_GROUPS

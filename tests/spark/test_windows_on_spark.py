@@ -10,7 +10,8 @@ from typing import Any
 
 import thalweg as tw
 from sparksession import spark_session
-from thalweg.components import Spout, TaskContext
+from thalweg.components import Spout
+from thalweg.contexts import TaskContext
 from thalweg.runtimes.spark.pump import PumpSettings
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import Manifests

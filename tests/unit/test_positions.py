@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thalweg as tw
-from thalweg.components import BlockSpout, TaskContext
+from thalweg.components import BlockSpout
+from thalweg.contexts import TaskContext
 from thalweg.runtimes.positions import Passing
 
 

@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.bench.measuring import cluster_class, environment
-from thalweg.components import BlockBolt, BlockSpout, TaskContext
+from thalweg.components import BlockBolt, BlockSpout
+from thalweg.contexts import TaskContext
 from thalweg.errors import ThalwegError, explain
 from thalweg.events import Event, Progress
 from thalweg.flow import Flow

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from thalweg.bench.measuring import environment
 from thalweg.bench.spark_session import PLACES, bench_session
-from thalweg.components import BlockSpout, TaskContext
+from thalweg.components import BlockSpout
+from thalweg.contexts import TaskContext
 from thalweg.events import Event, Progress
 from thalweg.flow import Flow
 from thalweg.runtimes.spark.pump import PumpSettings

@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from thalweg.components import TaskContext
 from thalweg.connectors.failures import BadFile
 from thalweg.connectors.formats import FileFormat
 from thalweg.connectors.readers import open_reader
+from thalweg.contexts import TaskContext
 from thalweg.errors import SchemaError
 from thalweg.eventtime import NEVER, EventTime, moments, newest
 from thalweg.schemas import Shape

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from thalweg.clock import seconds
-from thalweg.components import AT_ONCE, BlockSpout, TaskContext
+from thalweg.components import AT_ONCE, BlockSpout
 from thalweg.connectors.failures import BadFile, MissingField
 from thalweg.connectors.file_times import FileTimes, times_of_files
 from thalweg.connectors.formats import FileFormat, file_format
@@ -19,6 +19,7 @@ from thalweg.connectors.patterns import Pattern, matching, matching_or_fail, pat
 from thalweg.connectors.readers import LineReader, Reader, discover, line_reader, open_reader
 from thalweg.connectors.tailing import Tail
 from thalweg.connectors.watched import GrowingFile, Watched, WholeFile
+from thalweg.contexts import TaskContext
 from thalweg.errors import RecordError, UsageError, explain
 from thalweg.schemas import Fields
 

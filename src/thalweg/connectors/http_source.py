@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from thalweg.components import AT_ONCE, BlockSpout, TaskContext
+from thalweg.components import AT_ONCE, BlockSpout
 from thalweg.connectors.http_bodies import JsonBodies
 from thalweg.connectors.http_door import Door
 from thalweg.connectors.http_inbox import Inbox
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain
 from thalweg.events import Noticed
 

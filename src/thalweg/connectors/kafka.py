@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import pyarrow as pa
 
 from thalweg.clock import seconds
-from thalweg.components import BlockSpout, Shared, TaskContext
+from thalweg.components import BlockSpout, Shared
 from thalweg.connectors.kafka_client import Cluster, cluster
 from thalweg.connectors.kafka_offsets import checked_start
 from thalweg.connectors.kafka_reading import Reading, Wanted, partition_of
@@ -24,6 +24,7 @@ from thalweg.connectors.messages import (
     extra_fields,
     message_fields,
 )
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain
 from thalweg.events import Noticed
 from thalweg.eventtime import EventTime

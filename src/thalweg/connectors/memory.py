@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from thalweg.components import BlockBolt, BlockSpout, Shared, TaskContext
+from thalweg.components import BlockBolt, BlockSpout, Shared
 from thalweg.connectors.records import sift
+from thalweg.contexts import TaskContext
 from thalweg.errors import RAISED, as_error
 from thalweg.operators.calls import unpack
 from thalweg.tuples import tuples_of

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 
 from thalweg.clock import seconds
-from thalweg.components import BlockSpout, Shared, TaskContext
+from thalweg.components import BlockSpout, Shared
 from thalweg.connectors.messages import (
     Format,
     MessageReader,
@@ -22,6 +22,7 @@ from thalweg.connectors.messages import (
     message_fields,
 )
 from thalweg.connectors.mqtt_session import FOR_EVER, Broker, Message, Session
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain
 from thalweg.events import Noticed
 

@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from thalweg.components import BlockBolt, TaskContext
+from thalweg.components import BlockBolt
 from thalweg.connectors.csv_cells import plain_values
 from thalweg.connectors.writers import csv_lines, json_lines
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain
 
 PrintFormat = Literal["text", "jsonl", "csv", "table"]

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from thalweg.components import BlockSpout, Shared, TaskContext
+from thalweg.components import BlockSpout, Shared
 from thalweg.connectors.memory import fitting_batch
 from thalweg.connectors.profiles import Profile
+from thalweg.contexts import TaskContext
 from thalweg.errors import RAISED, UsageError, as_error, explain, locate, shorten
 
 #: Seconds to wait at least: less can be lost when it is added to a clock that shows days.

@@ -7,9 +7,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from thalweg.components import BlockSpout, TaskContext
+from thalweg.components import BlockSpout
 from thalweg.connectors.lines import BLOCK_BYTES, MAX_RECORD, LineQueue
 from thalweg.connectors.records import Decoder, JsonRecords, TextRecords
+from thalweg.contexts import TaskContext
 from thalweg.errors import RecordError, UsageError, explain
 
 #: Seconds to wait for a server that does not answer; the run has not begun by then.

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from thalweg.components import BlockBolt, TaskContext
+from thalweg.components import BlockBolt
 from thalweg.connectors.formats import FileFormat, file_format
 from thalweg.connectors.places import Place
 from thalweg.connectors.to_parquet import ParquetWriter
 from thalweg.connectors.writers import CsvWriter, JsonWriter, Writer
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain
 
 

@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Self, TypedDict, Unpack
 import pyarrow as pa
 
 from thalweg.clock import seconds
-from thalweg.components import BlockBolt, Shared, TaskContext
+from thalweg.components import BlockBolt, Shared
 from thalweg.connectors.kafka_client import Cluster, cluster
 from thalweg.connectors.kafka_sending import Sending
 from thalweg.connectors.kafka_transactions import Transaction, deliver
 from thalweg.connectors.message_values import Key, MessageWriter, RowFormat, checked
 from thalweg.connectors.parquet_parts import ParquetParts
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain
 from thalweg.events import Noticed
 from thalweg.statelog.manifests import StagedRef

@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from thalweg.components import BlockBolt, TaskContext
+from thalweg.components import BlockBolt
 from thalweg.connectors.parquet_parts import ParquetParts
 from thalweg.connectors.postgres_client import Database
 from thalweg.connectors.postgres_columns import misfits
 from thalweg.connectors.postgres_fence import Fence, Mark, decide
 from thalweg.connectors.postgres_tables import Target, Writer
+from thalweg.contexts import TaskContext
 from thalweg.errors import SchemaError, UsageError, explain, shorten
 from thalweg.groupings import Fields
 from thalweg.statelog.delivered import GIVEN, owner_of, read_number

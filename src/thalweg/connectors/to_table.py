@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from thalweg.components import BlockBolt, TaskContext
+from thalweg.components import BlockBolt
 from thalweg.connectors.parquet_parts import ParquetParts
 from thalweg.connectors.table_manifests import (
     TableFile,
@@ -30,6 +30,7 @@ from thalweg.connectors.table_manifests import (
     schema_of,
     schemas_of,
 )
+from thalweg.contexts import TaskContext
 from thalweg.errors import SchemaError, StateError, explain
 from thalweg.statelog.location import Location
 from thalweg.statelog.manifests import StagedRef

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thalweg.components import BlockBolt, BlockSpout, Kind, Shared, TaskContext
+from thalweg.components import BlockBolt, BlockSpout, Kind, Shared
+from thalweg.contexts import TaskContext
 from thalweg.demo.data import Data
 from thalweg.flow import Flow
 from thalweg.topology import Topology

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import Block
-from thalweg.components import Kind, TaskContext
+from thalweg.components import Kind
+from thalweg.contexts import TaskContext
 from thalweg.errors import ThalwegError, explain
 from thalweg.events import Noticed
 from thalweg.multilang import keeping

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from thalweg import groupings
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain
 from thalweg.groupings import Grouping
 from thalweg.topology import Input, Topology

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from thalweg.anyvalues import anything
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.errors import ThalwegError
 from thalweg.events import ChildSaid, Noticed
 from thalweg.multilang.child import Child, ChildError, NoProgram

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.multilang.child import Child
 from thalweg.multilang.hosting import Conversation
 from thalweg.multilang.settings import Shell

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from thalweg.blocks import Block
-from thalweg.components import Kind, TaskContext
+from thalweg.components import Kind
+from thalweg.contexts import TaskContext
 from thalweg.errors import ThalwegError, explain, shorten
 from thalweg.keys import key_values
 from thalweg.multilang.bolts import ShellBolt

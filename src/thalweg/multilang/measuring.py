@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain, shorten
 from thalweg.events import Noticed
 from thalweg.registered import KINDS, MetricKind

@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from thalweg.components import Spout, TaskContext
+from thalweg.components import Spout
+from thalweg.contexts import TaskContext
 from thalweg.errors import ThalwegError, explain, shorten
 from thalweg.events import Noticed
 from thalweg.multilang.child import Child, ChildError, CleanEnd

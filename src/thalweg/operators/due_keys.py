@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
-from thalweg.components import KeyedState
+from thalweg.contexts import KeyedState
 from thalweg.eventtime import ALWAYS
 from thalweg.keys import Key
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from thalweg.blocks import Rows
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.errors import TopologyError, explain
 from thalweg.eventtime import FIRST, LAST, EventTime, Micros
 from thalweg.keys import key_arrays

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import Rows
-from thalweg.components import BlockBolt, Shared, TaskContext
+from thalweg.components import BlockBolt, Shared
+from thalweg.contexts import TaskContext
 from thalweg.errors import SchemaError, TopologyError, explain
 from thalweg.events import Noticed
 from thalweg.operators.conditions import Condition, condition, describe

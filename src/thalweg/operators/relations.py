@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
-from thalweg.components import BlockBolt, Kind, Shared, TaskContext
+from thalweg.components import BlockBolt, Kind, Shared
+from thalweg.contexts import TaskContext
 from thalweg.eventtime import ALWAYS, LAST, SECOND, micros
 from thalweg.keys import Key, key_values
 from thalweg.operators.due_keys import DueKeys

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
-from thalweg.components import BlockBolt, Kind, Shared, TaskContext
+from thalweg.components import BlockBolt, Kind, Shared
+from thalweg.contexts import TaskContext
 from thalweg.eventtime import NEVER
 from thalweg.keys import Key, key_arrays, key_values
 from thalweg.schemas import Fields

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 
-from thalweg.components import BlockBolt, Kind, Shared, TaskContext
+from thalweg.components import BlockBolt, Kind, Shared
+from thalweg.contexts import TaskContext
 from thalweg.eventtime import ALWAYS, SECOND, EventTime
 from thalweg.keys import Key, key_values
 from thalweg.operators.due_keys import DueKeys

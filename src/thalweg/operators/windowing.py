@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM, Rows
-from thalweg.components import BlockBolt, Kind, Shared, TaskContext
+from thalweg.components import BlockBolt, Kind, Shared
+from thalweg.contexts import TaskContext
 from thalweg.eventtime import ALWAYS, SECOND, EventTime, Micros
 from thalweg.keys import Key, key_values
 from thalweg.noticing import LATE_STREAM

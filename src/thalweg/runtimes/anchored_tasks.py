@@ -18,7 +18,8 @@ from thalweg.acking import Roots
 from thalweg.anchored import AnchoredBolt
 from thalweg.anyvalues import ANYTHING
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
-from thalweg.components import Kind, TaskContext
+from thalweg.components import Kind
+from thalweg.contexts import TaskContext
 from thalweg.errors import SchemaError, ThalwegError, explain, shorten
 from thalweg.eventtime import NEVER
 from thalweg.runtimes.outputs import Emission

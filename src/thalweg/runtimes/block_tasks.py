@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import DEFAULT_STREAM, Block, Rows
-from thalweg.components import BlockBolt, Bolt, TaskContext
+from thalweg.components import BlockBolt, Bolt
+from thalweg.contexts import TaskContext
 from thalweg.errors import RAISED, SchemaError, ThalwegError, as_error, explain
 from thalweg.foreign import NoValue, foreign_rows, refusal, row_shown
 from thalweg.runtimes.anchored_tasks import AnchoredTask

@@ -9,7 +9,8 @@ import numpy as np
 
 from thalweg.acking import Roots
 from thalweg.blocks import Block, Origin, Rows, merge, same
-from thalweg.components import TaskContext, has_timers
+from thalweg.components import has_timers
+from thalweg.contexts import TaskContext
 from thalweg.groupings import LocalOrShuffle
 from thalweg.ordering import rejoin
 from thalweg.runtimes.outputs import Emission

@@ -9,7 +9,8 @@ from typing import Any
 
 from thalweg.anchored import AnchoredBolt
 from thalweg.blocks import DEFAULT_STREAM, Block
-from thalweg.components import Bolt, Spout, TaskContext
+from thalweg.components import Bolt, Spout
+from thalweg.contexts import TaskContext
 from thalweg.errors import RAISED
 from thalweg.hooks import (
     CALLS,

@@ -9,7 +9,8 @@ from typing import Any
 
 from thalweg.clock import Clock
 from thalweg.codecs import Codec, MsgpackCodec
-from thalweg.components import BlockBolt, Bolt, KeyedState, Kind, TaskContext, has_timers
+from thalweg.components import BlockBolt, Bolt, Kind, has_timers
+from thalweg.contexts import KeyedState, TaskContext
 from thalweg.eventtime import ALWAYS, NEVER
 from thalweg.execution import Run
 from thalweg.metrics import Counter

@@ -8,7 +8,7 @@ from typing import Any
 
 from thalweg import groupings
 from thalweg.blocks import Block, Origin
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.multilang.context import TaskIds
 from thalweg.routing.routers import KeyRouter
 from thalweg.routing.table import RoutingTable

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from thalweg.blocks import DEFAULT_STREAM
-from thalweg.components import BlockSpout, Spout, TaskContext
+from thalweg.components import BlockSpout, Spout
+from thalweg.contexts import TaskContext
 from thalweg.errors import RAISED, ComponentError, SchemaError, ThalwegError, as_error
 from thalweg.metrics import Tally
 from thalweg.pacing import PATIENCE

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from thalweg.acking import Roots
 from thalweg.blocks import Block
-from thalweg.components import AnyBody, Bolt, TaskContext, has_timers
+from thalweg.components import AnyBody, Bolt, has_timers
+from thalweg.contexts import TaskContext
 from thalweg.errors import RAISED, SchemaError, ThalwegError, as_error
 from thalweg.eventtime import ALWAYS
 from thalweg.foreign import NoValue, foreign_rows, refusal, row_shown

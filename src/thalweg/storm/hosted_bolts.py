@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from thalweg.anchored import AnchoredBolt
 from thalweg.anyvalues import SCALARS
 from thalweg.blocks import DEFAULT_STREAM, Block
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.errors import RAISED, ThalwegError, as_error, explain, shorten
 from thalweg.events import Noticed
 from thalweg.hooks import listeners

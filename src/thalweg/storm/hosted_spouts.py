@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from thalweg.blocks import DEFAULT_STREAM
-from thalweg.components import Spout, TaskContext
+from thalweg.components import Spout
+from thalweg.contexts import TaskContext
 from thalweg.errors import RAISED, ThalwegError, as_error, explain, locate
 from thalweg.events import Noticed
 from thalweg.multilang.hosting import OpenIds

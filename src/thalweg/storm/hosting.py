@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from thalweg.anyvalues import SCALARS
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.errors import ThalwegError, explain
 from thalweg.events import ChildSaid, Noticed
 from thalweg.groupings import All

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thalweg.components import BlockSpout, Shared, TaskContext
+from thalweg.components import BlockSpout, Shared
+from thalweg.contexts import TaskContext
 
 Numbers = npt.NDArray[np.int64]
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from thalweg.builder import TopologyBuilder
-from thalweg.components import Bolt, Kind, Spout, TaskContext
+from thalweg.components import Bolt, Kind, Spout
 from thalweg.connectors.profiles import Profile
+from thalweg.contexts import TaskContext
 from thalweg.groupings import Fields
 from thalweg.topology import Topology
 from thalweg.workloads.stages import Law, Stage, Staged

@@ -25,13 +25,13 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from thalweg.clock import SystemClock
-from thalweg.components import TaskContext
 from thalweg.connectors import http_serving
 from thalweg.connectors.http_bodies import BadBody, JsonBodies
 from thalweg.connectors.http_door import Door
 from thalweg.connectors.http_inbox import Inbox, Told
 from thalweg.connectors.http_serving import App
 from thalweg.connectors.http_source import HttpSource
+from thalweg.contexts import TaskContext
 from thalweg.events import Noticed
 from thalweg.schemas import Shape, fields
 

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thalweg as tw
-from thalweg.components import TaskContext
 from thalweg.connectors import parquet_parts
 from thalweg.connectors.table_manifests import TableFile, TableManifests, covered_from
 from thalweg.connectors.to_table import TableSink
+from thalweg.contexts import TaskContext
 from thalweg.errors import SchemaError, StateError
 from thalweg.runtimes.spark.staging import StagingSink
 from thalweg.statelog import Location, StagedRef

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thalweg as tw
-from thalweg.components import TaskContext
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError
 from thalweg.testing import ManualClock
 from thalweg.workloads import tpcxbb

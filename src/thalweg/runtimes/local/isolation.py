@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from thalweg.acking import Roots
 from thalweg.blocks import DEFAULT_STREAM, Block
-from thalweg.components import BlockBolt, TaskContext
+from thalweg.components import BlockBolt
 from thalweg.config import DeadLetter
+from thalweg.contexts import TaskContext
 from thalweg.errors import ComponentError, ThalwegError
 from thalweg.events import Event, Noticed, TupleRefused
 from thalweg.eventtime import ALWAYS

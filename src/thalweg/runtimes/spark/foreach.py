@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from thalweg.components import BlockBolt, TaskContext
+from thalweg.components import BlockBolt
 from thalweg.connectors.parquet_parts import ParquetParts
 from thalweg.connectors.table_manifests import schema_of
+from thalweg.contexts import TaskContext
 from thalweg.errors import (
     RAISED,
     ComponentError,

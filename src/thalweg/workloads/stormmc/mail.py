@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from thalweg.builder import TopologyBuilder
-from thalweg.components import Bolt, Kind, Shared, Spout, TaskContext
+from thalweg.components import Bolt, Kind, Shared, Spout
+from thalweg.contexts import TaskContext
 from thalweg.topology import Topology
 from thalweg.workloads.stormmc.mails import HIDDEN, INSIDE, Mail, read_mails
 

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from thalweg.builder import TopologyBuilder
-from thalweg.components import BlockBolt, BlockSpout, Bolt, Shared, Spout, TaskContext
+from thalweg.components import BlockBolt, BlockSpout, Bolt, Shared, Spout
+from thalweg.contexts import TaskContext
 from thalweg.topology import Topology
 from thalweg.workloads.stormmc.turns import turns
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thalweg.builder import TopologyBuilder
-from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, Shared, Spout, TaskContext
+from thalweg.components import BlockBolt, BlockSpout, Bolt, Kind, Shared, Spout
+from thalweg.contexts import TaskContext
 from thalweg.flow import Flow
 from thalweg.topology import Topology
 from thalweg.workloads.stormmc.turns import turns

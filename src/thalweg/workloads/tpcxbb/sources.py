@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from thalweg.components import BlockSpout, Shared, TaskContext
+from thalweg.components import BlockSpout, Shared
+from thalweg.contexts import TaskContext
 from thalweg.errors import UsageError, explain
 from thalweg.workloads.tpcxbb.clicks import ClickRows
 from thalweg.workloads.tpcxbb.rows import Rows
