@@ -20,7 +20,7 @@ from thalweg.hooks import listeners
 from thalweg.storm.bolts import values_type
 from thalweg.storm.components import Tuple
 from thalweg.storm.hosting import (
-    Hosted,
+    HostedBody,
     Stage,
     emit_one,
     emit_two,
@@ -36,7 +36,7 @@ _new = tuple.__new__
 _TICK_ID = "-1"
 
 
-class HostedBolt(Hosted, AnchoredBolt):
+class HostedBolt(HostedBody, AnchoredBolt):
     """Runs a bolt of pystorm or streamparse, one that acknowledges tuples or lets it be done."""
 
     #: What it keeps in its attributes is neither written down nor moved.

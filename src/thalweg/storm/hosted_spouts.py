@@ -13,7 +13,7 @@ from thalweg.errors import RAISED, ThalwegError, as_error, explain, locate
 from thalweg.events import Noticed
 from thalweg.multilang.hosting import OpenIds
 from thalweg.pacing import PATIENCE
-from thalweg.storm.hosting import Hosted, Stage, is_own, settled
+from thalweg.storm.hosting import HostedBody, Stage, is_own, settled
 from thalweg.storm_config.keys import LINGER
 
 #: How often a spout is asked in a row whose tuples nobody waits for.
@@ -25,7 +25,7 @@ _LOOK, _LINGER = 0.5, 3.0
 _OPEN = ("unacked_tuples", "failed_tuples")
 
 
-class HostedSpout(Hosted, Spout):
+class HostedSpout(HostedBody, Spout):
     """Runs a spout of pystorm or streamparse.
 
     One that exits with status 0 (``sys.exit()`` in ``next_tuple``) has no more tuples, as in a
@@ -48,12 +48,14 @@ class HostedSpout(Hosted, Spout):
         self._asked, self._closed = False, threading.Event()
         self._begin()
         name = f"end of {context.component}"
-        threading.Thread(target=self._watch, name=name, daemon=True).start()
+        self._watcher = threading.Thread(target=self._watch, name=name, daemon=True)
+        self._watcher.start()
 
     def cleanup(self) -> None:
         """Let go of the component."""
         self._component = None
         self._closed.set()
+        self._watcher.join()
 
     def next_tuple(self) -> None:
         """Ask for tuples, several times where nobody counts them.

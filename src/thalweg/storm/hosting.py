@@ -36,7 +36,7 @@ _INFO = LEVELS["info"]
 _ERROR = LEVELS["error"]
 
 
-class Hosted:
+class HostedBody:
     """A component of the run that runs one of pystorm's or streamparse's classes."""
 
     tasks_by_number: ClassVar[bool] = True
