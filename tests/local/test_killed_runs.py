@@ -83,7 +83,7 @@ def test_a_run_killed_at_named_moments_goes_on(settings: dict[str, Any], tmp_pat
         "most_block_rows": 20,
         "snapshot_every": 0,
     }  # so that runs are merged
-    job = Job(folder=str(tmp_path), rows=12_000, settings=settings | often)
+    job = Job(folder=str(tmp_path), rows=24_000, settings=settings | often)
     armed = [f"{p}=kill@{','.join(map(str, counts))}" for p, counts in POINTS.items()]
     kills = run(job, *armed)
     assert kills == 18
