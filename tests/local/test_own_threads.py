@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import thalweg as tw
+from thalweg.runtimes.local import own_threads
 from thalweg.runtimes.local.effort import Effort
 from thalweg.runtimes.local.own_threads import OwnThread, is_bound
 from thalweg.runtimes.local.runtime import Local
@@ -172,28 +176,109 @@ def test_what_it_raises_is_raised_here_whatever_that_is() -> None:
     own.close()
 
 
-def test_nobody_waits_for_what_a_caller_has_left() -> None:
+class Interrupted:
+    """Answers for which somebody does not wait, since Ctrl-C comes instead of the first."""
+
+    def __init__(self, own: OwnThread) -> None:
+        self.own, self.answers = own, own._answers
+        self.put, self.empty = self.answers.put, self.answers.empty
+
+    def get(self) -> Any:
+        self.own._answers = self.answers
+        raise KeyboardInterrupt
+
+
+def interrupted(own: OwnThread, call: Callable[[], Any]) -> None:
+    """Let somebody call and be interrupted."""
+    own._answers = Interrupted(own)  # type: ignore[assignment]  # a stand-in
+    with pytest.raises(KeyboardInterrupt):
+        own.call(call)
+
+
+def test_the_next_call_waits_for_what_a_caller_has_left_and_is_made_in_the_same_thread() -> None:
+    own, go, order = OwnThread("own"), threading.Event(), list[str]()
+
+    def long() -> None:
+        go.wait()
+        order.append("long")
+
+    interrupted(own, long)
+    go.set()
+    order.append(own.call(lambda: threading.current_thread().name))
+    own.close()
+    assert order == ["long", "own"]
+
+
+def test_nobody_waits_for_ever_for_what_a_caller_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_threads, "_LINGER", 0.0)
     own, go, done = OwnThread("own"), threading.Event(), threading.Event()
 
     def long() -> None:
         go.wait()
         done.set()
 
-    class Interrupted:
-        def get(self) -> Any:
-            raise KeyboardInterrupt
-
-    own._answers, answers = Interrupted(), own._answers  # type: ignore[assignment]  # a stand-in
-    with pytest.raises(KeyboardInterrupt):
-        own.call(long)
+    interrupted(own, long)
     assert own.call(threading.get_ident) == threading.get_ident()
-    own._answers = answers
     own.close()
     assert not done.is_set()
     go.set()
     assert own._thread is not None
     own._thread.join()
     assert done.is_set()
+
+
+class Committing(tw.Bolt):
+    """Stops the program, as Ctrl-C does, at its third tuple, and keeps what it was given."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def prepare(self, context: tw.TaskContext) -> None:
+        self.db = sqlite3.connect(self.path)
+        self.db.execute("create table seen (n int)")
+
+    def process(self, t: Any) -> None:
+        self.db.execute("insert into seen values (?)", (t.n,))
+        if t.n == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    def cleanup(self) -> None:
+        self.db.commit()
+        self.db.close()
+
+
+def test_cleanup_after_ctrl_c_is_called_in_the_thread_of_the_task(tmp_path: Path) -> None:
+    path = str(tmp_path / "rows.db")
+    builder = tw.TopologyBuilder("bound")
+    builder.add_spout("numbers", tw.items(range(MANY)), fields={"n": int})
+    builder.add_bolt("bolt", Committing(path)).shuffle("numbers")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        builder.build().run()
+    assert not getattr(caught.value, "__notes__", [])
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("select max(n) >= 2 from seen").fetchone() == (1,)
+
+
+class Bound:
+    """A hook with something that is of use in one thread only."""
+
+    def prepare(self, context: tw.TaskContext) -> None:
+        self.db = sqlite3.connect(":memory:")
+        self.db.execute("create table seen (n int)")
+
+    def bolt_ack(self, info: Any) -> None:
+        self.db.execute("insert into seen values (?)", (info.tuple.n,))
+
+    def cleanup(self) -> None:
+        assert self.db.execute("select count(*) from seen").fetchone() == (MANY,)
+        self.db.close()
+
+
+def test_hooks_of_a_task_are_called_in_its_thread_to_the_end() -> None:
+    builder = tw.TopologyBuilder("bound")
+    builder.add_spout("numbers", tw.items(range(MANY)), fields={"n": int})
+    builder.add_bolt("bolt", Rows(Kept()), hooks=[Bound()]).shuffle("numbers")
+    builder.build().run()
 
 
 def test_work_of_the_other_thread_counts_as_that_of_the_caller() -> None:

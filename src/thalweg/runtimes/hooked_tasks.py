@@ -46,10 +46,10 @@ class _Hooked(Task):
                 self.call(hook.prepare, self.context)
         super().prepare()
 
-    def close(self) -> None:
+    def _clean_up(self) -> None:
         """Let the component let go, and then the hooks."""
         try:
-            super().close()
+            super()._clean_up()
         finally:
             for hook in self.context.hooks:
                 if hasattr(hook, "cleanup"):

@@ -86,13 +86,16 @@ class Task:
         self.call(self.body.prepare, self.context)
 
     def close(self) -> None:
-        """Let the body and the refusals let go."""
+        """Let the body and the refusals let go, and its thread when all else has."""
         try:
-            self.call(self.body.cleanup)
+            self._clean_up()
         finally:
             self.refusals.close()
             if self.own_thread is not None:
                 self.own_thread.close()
+
+    def _clean_up(self) -> None:
+        self.call(self.body.cleanup)
 
     def settle_late(self) -> None:
         """Tell how tuples have ended of which something may be on its way; most tasks told it."""

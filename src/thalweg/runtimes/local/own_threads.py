@@ -19,6 +19,8 @@ from thalweg.runtimes.local.effort import Effort
 from thalweg.runtimes.local.pinning import Cores, stay
 from thalweg.runtimes.making import TaskMaker
 
+#: Seconds for a call that somebody interrupted: then others are called elsewhere.
+_LINGER = 3.0
 _Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
@@ -33,8 +35,11 @@ class OwnThread:
 
     def __init__(self, name: str, cores: Cores = (), number: int = 0) -> None:
         self._name, self._cores, self._number = name, cores, number
-        #: Held while it is at work, for ever when nobody waits any more for what it is at.
-        self._at_work = threading.Lock()
+        #: Set while it is at nothing; Ctrl-C may keep somebody from waiting for what it is at.
+        self._idle = threading.Event()
+        self._idle.set()
+        #: Whether it is called no more: it has ended, or does not come back.
+        self._closed = False
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._answers: SimpleQueue[tuple[Any, BaseException | None, Effort]] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -42,28 +47,39 @@ class OwnThread:
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Give what a function returns, or raise what it raises.
 
-        What is called inside of such a call, or after somebody interrupted one, is called here.
+        What is called inside of such a call is called here, and so is all else while the thread
+        does not come back from a call that somebody interrupted.
         """
-        if not self._at_work.acquire(blocking=False):
+        if threading.current_thread() is self._thread or not self._is_free():
             return function(*arguments)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         before = Effort.now()
+        self._idle.clear()
         self._calls.put((function, arguments))
         result, error, effort = self._answers.get()
         effort.replaces(before)
-        self._at_work.release()
         if error is not None:
             raise error
         return result
 
     def close(self) -> None:
-        """Let the thread end; what it is stuck in is not waited for."""
-        free = self._at_work.acquire(blocking=False)
+        """Let the thread end; what it is stuck in is not waited for any longer."""
+        free = self._is_free()
+        self._closed = True
         self._calls.put(None)
         if free and self._thread is not None:
             self._thread.join()
+
+    def _is_free(self) -> bool:
+        """Say whether it may be called; what somebody interrupted is waited for, but not long."""
+        if self._closed:
+            return False
+        self._closed = not self._idle.wait(_LINGER)
+        while not self._answers.empty():
+            self._answers.get()  # nobody waited for it
+        return not self._closed
 
     def _run(self) -> None:
         stay(self._cores, self._number)
@@ -75,6 +91,7 @@ class OwnThread:
             except BaseException as raised:
                 error = raised
             self._answers.put((result, error, Effort.now() - before))
+            self._idle.set()
             del call, function, arguments, result, error  # they may be large, or the bolt itself
 
 
