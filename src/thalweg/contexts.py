@@ -107,6 +107,9 @@ def _ignore_late(_tuples: int) -> None: ...
 def _ignore_stop() -> None: ...
 
 
+def _never() -> None: ...
+
+
 def _raise_record(raw: str, reason: str) -> None:
     raise RecordError(explain("record", expected=reason, got=shorten(raw)))
 
@@ -133,6 +136,8 @@ class TaskContext:
     #: Call to end the run early, as Ctrl-C does: what is under way is finished; or ask whether.
     stop: Callable[[], None] = _ignore_stop
     stopped: Callable[[], bool] = bool
+    #: Since when it is known that the run is to end, by ``time.monotonic()``; None before that.
+    stopped_at: Callable[[], float | None] = _never
     #: Values given with --set.
     settings: Mapping[str, str] = field(default_factory=dict)
     #: Whether tuples that fail are refused and the run goes on (on_error is not "fail").

@@ -125,6 +125,18 @@ def test_a_child_that_ends_at_each_tuple_ends_the_run(keyed: bool, on: Any) -> N
     assert [word for word, _ in rows] in ([], ["a", "b"])
 
 
+@pytest.mark.parametrize("on", RUNTIMES)
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_child_that_ends_long_after_a_tuple_that_it_let_fail_has_told_nobody(
+    keyed: bool, on: str
+) -> None:
+    topology = counting(Given(["odd", "a", "worse"], tries=1), [], keyed, restarts=0)
+    seen = Seen()
+    with pytest.raises(ChildError, match="its child has failed: "):
+        topology.run(on=on, listen=seen.events.append)
+    assert seen.notices == []
+
+
 @pytest.mark.parametrize("on", [Inline(block_rows=1), "inline", "local"])
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_tuple_that_its_spout_hears_of_may_fail_as_often_as_that_sends_it(

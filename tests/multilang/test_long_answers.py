@@ -32,7 +32,7 @@ def test_a_next_without_end_gives_its_tuples_and_can_be_stopped(on: str) -> None
     assert rows == list(range(len(rows)))
     assert len(rows) >= 5000
     (notice,) = seen.notices
-    assert "still answers to next 0.1 s after it was to pause" in notice
+    assert "still answers to next 0.1 s after the run was to end" in notice
 
 
 @pytest.mark.parametrize("on", RUNTIMES)

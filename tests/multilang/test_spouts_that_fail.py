@@ -11,6 +11,7 @@ from children import RUNTIMES, Seen, collecting, python, run
 
 import thalweg as tw
 from thalweg.anchored import AnchoredBolt
+from thalweg.events import Activated, ChildSaid, Event
 from thalweg.multilang import ShellSpout
 from thalweg.multilang.child import ChildError
 from thalweg.topology import Topology
@@ -46,6 +47,16 @@ def test_children_that_die_before_they_have_begun_count_as_well(on: str, tmp_pat
     topology = spouting(tmp_path / "deaths", "next", "activate", "activate", restarts=2)
     with pytest.raises(ChildError, match=r"component 'words', task 0: .*failed, 3 times in a row"):
         run(topology, on)
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_children_that_fail_at_something_long_count_as_well(on: str) -> None:
+    builder = tw.TopologyBuilder("failing")
+    spout = ShellSpout(python("slow_to_fail.py"), ["word"], restarts=2)
+    builder.add_spout("words", spout)
+    builder.add_bolt("out", collecting([])).shuffle("words")
+    with pytest.raises(ChildError, match=r"component 'words', task 0: .*failed, 3 times in a row"):
+        run(builder.build(), on)
 
 
 @pytest.mark.parametrize("on", RUNTIMES)
@@ -147,6 +158,28 @@ def test_a_spout_that_waits_when_the_run_is_to_end_is_ended_and_not_begun_anew(
     assert "component 'numbers', task 0: " in notice
     assert "has not answered 1e-06 s after the run was to end" in notice
     assert "it is not started anew, since the run is to end" in notice
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_a_pause_does_not_wait_for_a_child_that_is_long_at_its_next(
+    on: str, tmp_path: Path
+) -> None:
+    path, steering, seen = tmp_path / "go", tw.Steering(), Seen()
+    builder = tw.TopologyBuilder("waiting")
+    spout = ShellSpout(python("awaiting_file.py", str(path)), ["n"], restarts=0, timeout=10)
+    builder.add_spout("numbers", spout)
+    builder.add_bolt("out", collecting(seen.rows)).shuffle("numbers")
+
+    def listen(event: Event) -> None:
+        if isinstance(event, ChildSaid):
+            steering.deactivate()
+        elif isinstance(event, Activated) and not event.active:
+            path.touch()
+            steering.activate()
+
+    builder.build().run(on=on, steering=steering, listen=listen)
+    assert path.exists()
+    assert seen.rows == [0]
 
 
 def test_an_id_that_a_spout_cannot_be_told_again_is_named() -> None:

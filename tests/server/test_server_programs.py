@@ -64,6 +64,24 @@ def test_a_topology_class_may_have_its_base_from_a_module_beside_it(tmp_path: Pa
     assert made.storm is not None
 
 
+def test_modules_of_a_project_are_found_by_whatever_file_of_it(tmp_path: Path) -> None:
+    for folder in ("src", "topologies"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "config.json").write_text('{"envs": {"few": {}}}')
+    base = tmp_path / "src" / "a_base_of_a_project.py"
+    base.write_text("from thalweg.storm import Bolt, Spout, Topology\n")
+    path = tmp_path / "topologies" / "a_words_in_project.py"
+    path.write_text(f"from a_base_of_a_project import *\n{CLASSES}")
+    made = prepared(Program(str(path), "Words"), tmp_path / "checkpoint", [tmp_path])
+    assert made.topology.component("keep").degree == 1
+
+
+def test_a_configuration_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("// ours\n{}")
+    text = "import thalweg as tw\nflow = tw.Flow('own')\nflow.source('n', tw.items([1]), fields=['n'])"
+    assert load(tmp_path / "a_flow_of_ours.py", text + ".sink('o', tw.stdout())\n").storm is None
+
+
 def test_a_topology_that_was_built_of_a_class_is_meant_rather_than_the_class(
     tmp_path: Path,
 ) -> None:

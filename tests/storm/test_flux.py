@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import textwrap
 import types
@@ -506,6 +507,13 @@ def test_a_python_class_with_variables_of_its_own_has_a_process(tmp_path: Path) 
     body = made.component("keep").body
     assert isinstance(body, tw.ShellBolt)
     assert body.shell.env["A"] == "b"
+
+
+def test_folders_of_modules_that_it_is_told_come_before_those_of_the_run(tmp_path: Path) -> None:
+    own = "configMethods: [{name: setEnv, args: [{PYTHONPATH: /opt/modules}]}]"
+    made = build(read_flux(written(tmp_path, CLASSES.replace("more", own, 1))))
+    told = made.component("keep").body.shell.env["PYTHONPATH"].split(os.pathsep)
+    assert told == ["/opt/modules", *filter(None, sys.path)]
 
 
 def test_the_bolt_that_logs_tuples_has_a_counterpart(tmp_path: Path) -> None:

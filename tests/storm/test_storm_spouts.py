@@ -250,3 +250,16 @@ def test_a_tuple_that_cannot_be_sent_is_not_waited_for(lib: ModuleType) -> None:
 
     read_by(failing(lib, got, 0), Odd).run(on=Inline(clock=ManualClock()))
     assert got == []
+
+
+@pytest.mark.parametrize("kind", [Inline, Local])
+def test_an_error_before_a_spout_has_begun_is_the_only_one(
+    lib: ModuleType, kind: type[Inline | Local]
+) -> None:
+    class Unready(lib.Spout):
+        def initialize(self, conf: Any, context: Any) -> None:
+            raise OSError("no broker")
+
+    with pytest.raises(tw.ThalwegError, match="OSError: no broker") as caught:
+        read_by(tw.stdout(), Unready).run(on=kind())
+    assert not getattr(caught.value, "__notes__", [])

@@ -112,7 +112,8 @@ class ShellBolt(Hosted, AnchoredBolt):
         self._partner, self._clean, self._last = found, True, False
         #: Tuples that it has sent since it was done with anything, and when that was.
         self._alone, self._done_at = 0, time.monotonic()
-        self._ends_at = None
+        #: Since when it knows that the run is to end.
+        self._ends_at: float | None = None
         #: Why it was ended before the run was, and how many tuples nobody has finished then.
         self._given_up, self._missed = "", 0
         #: Whether it may hold tuples for whose end nobody waits, and which these are of a block.
@@ -364,6 +365,14 @@ class ShellBolt(Hosted, AnchoredBolt):
             text = f"{self._subject}: {told}"
             raise StillSendingError(text)
 
+    def _is_late(self, now: float, since: float = 0.0) -> bool:
+        """Say whether it has had its time since it heard of the end, and since something else."""
+        if not self.context.stopped():
+            return False
+        if self._ends_at is None:
+            self._ends_at = now
+        return now >= max(self._ends_at, since) + self.shell.linger
+
     def _begin_anew(self, error: ChildError) -> bool:
         """Start a successor of a child that has failed; not for ever when the run is to end."""
         if self._is_late(time.monotonic()):
@@ -413,7 +422,7 @@ class ShellBolt(Hosted, AnchoredBolt):
 
     def _succeeded(self, _number: int) -> None:
         """Note that it has acknowledged a tuple: it is not as those that have failed before it."""
-        self._talk.failures = 0
+        self._talk.failures, self._talk.told = 0, False
 
     def _note_who_waits(self, first: int, block: Block) -> None:
         holds = self._partner is None or bool(self._talk.given)

@@ -45,8 +45,6 @@ class Hosted:
     shell: Shell
     context: TaskContext
     _measures: Measures | None = None
-    #: Since when the run is known to end.
-    _ends_at: float | None = None
     #: Storm's numbers of tasks are those of a whole topology.
     tasks_by_number: ClassVar[bool] = True
 
@@ -117,14 +115,6 @@ class Hosted:
                 text = f"{why} for {limit:g} s; it is taken for hung"
                 raise self._present.broken(text)
         return due, talked
-
-    def _is_late(self, now: float, since: float = 0.0) -> bool:
-        """Say whether it has had its time since the run is to end, and since something else."""
-        if not self.context.stopped():
-            return False
-        if self._ends_at is None:
-            self._ends_at = now
-        return now >= max(self._ends_at, since) + self.shell.linger
 
     def _ask_again(self) -> None:
         """Do something about a child that has said nothing for a second, if that can help."""

@@ -59,7 +59,9 @@ class ShellSpout(Hosted, Spout):
         self._hears_all, self._at_another = True, False
         #: How many tuples it has sent, and when it was last asked for something.
         self._sent, self._asked_at = 0, time.monotonic()
-        self._ends_at = None
+        #: What it was asked last, and how often in a row children have failed, with no tuple sent
+        #: and no ``next`` answered between.
+        self._asked, self._failures = "", 0
         #: When it is taken for hung, and whether it has said anything since it got on with its
         #: work; and until when it was heard.
         self._hung, self._heard_at = (0.0, False), 0.0
@@ -103,13 +105,16 @@ class ShellSpout(Hosted, Spout):
     def _next(self) -> None:
         before = self._sent
         if not self._synced:
-            # Only what it is waited for counts: it may not have been asked for a while.
-            unheard = max(0.0, time.monotonic() - self._heard_at - _BETWEEN)
-            self._listen((self._hung[0] + unheard, self._hung[1]))
+            self._listen_on()
         if self._synced and self._sent == before:
             self._catch_up()
             self._send("next")
             self._listen()
+
+    def _listen_on(self) -> None:
+        """Listen again; only what it is waited for counts: it may not have been for a while."""
+        unheard = max(0.0, time.monotonic() - self._heard_at - _BETWEEN)
+        self._listen((self._hung[0] + unheard, self._hung[1]))
 
     def _listen(self, since: tuple[float, bool] | None = None) -> None:
         """Take what the child sends until it is done, or has been at it for a while."""
@@ -120,27 +125,40 @@ class ShellSpout(Hosted, Spout):
         self._heard_at = time.monotonic()
 
     def _turn(self) -> None:
-        """Let the child begin or pause, when it is done with what it is at."""
+        """Let the child begin or pause, when it is done with what it is at.
+
+        One that is long at it is waited for only when the run is to end: it is not asked for more.
+        """
         if not self._synced:
+            self._listen_on()
+        if not self._synced and self.context.stopped():
             self._hear_out()
-        self._catch_up()
+        if self._synced:
+            self._catch_up()
+
+    def _is_late(self) -> bool:
+        """Say whether it has had its time, since the run is to end and it was asked."""
+        since = self.context.stopped_at()
+        if since is None:
+            return False
+        return time.monotonic() >= max(since, self._asked_at) + self.shell.linger
 
     def _hear_in_time(self, done: Callable[[], bool]) -> None:
         """Take what the child says until something is so; not for long when the run is to end."""
-        self._hear_until(lambda: done() or self._is_late(time.monotonic(), self._asked_at))
+        self._hear_until(lambda: done() or self._is_late())
         if not done():
             why = f"has not answered {self.shell.linger:g} s after the run was to end"
             raise self._present.broken(why)
 
     def _hear_out(self) -> None:
-        before, due = self._sent, time.monotonic() + self.shell.linger
+        before = self._sent
 
         def enough() -> bool:
-            return self._synced or (self._sent > before and time.monotonic() >= due)
+            return self._synced or (self._sent > before and self._is_late())
 
         self._hear_in_time(enough)
         if not self._synced:
-            why = f"still answers to next {self.shell.linger:g} s after it was to pause"
+            why = f"still answers to next {self.shell.linger:g} s after the run was to end"
             raise self._present.broken(why)
 
     def _tell(self, command: str, id_: Any) -> None:
@@ -182,7 +200,7 @@ class ShellSpout(Hosted, Spout):
 
     def _send(self, command: str, id_: Any = "") -> None:
         self._present.send(self._encode({"command": command, "id": id_}))
-        self._synced, self._asked_at = False, time.monotonic()
+        self._synced, self._asked, self._asked_at = False, command, time.monotonic()
 
     # --- the child ---------------------------------------------------------------------------
 
@@ -193,7 +211,6 @@ class ShellSpout(Hosted, Spout):
 
     def _insist(self, step: Callable[[], None]) -> None:
         """Do something with the child, or else with its successors, unless the run is to end."""
-        attempt = 0
         while self._child is not None:
             try:
                 step()
@@ -214,8 +231,8 @@ class ShellSpout(Hosted, Spout):
                     how = "it is started anew, and told no more of what one before it has sent"
                     self.context.tell(Noticed(f"{self._subject}: {error}; {how}"))
                 else:
-                    attempt += 1
-                    self._replaced(error, attempt)
+                    self._failures += 1
+                    self._replaced(error, self._failures)
                 self._begin_anew()
             else:
                 return
@@ -235,8 +252,12 @@ class ShellSpout(Hosted, Spout):
             self._check_id(said.id)
             if self._own is not None and said.id is not None:
                 self._own.note(said.id)
+            self._failures = 0
             self._pass_on(said)
-        self._synced |= isinstance(said, Synced)
+        elif isinstance(said, Synced):
+            self._synced = True
+            if self._asked == "next":
+                self._failures = 0
         self._hear(said)
         return said
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from thalweg.clock import Clock
@@ -50,6 +52,19 @@ def make_shapes(
         stream: Shape(fields, f"{component.name!r}, {stream}", known.get(stream))
         for stream, fields in component.outputs.items()
     }
+
+
+class _Ending:
+    """Knows since when a run is to end: since the first of its tasks has looked and seen it."""
+
+    def __init__(self, stopped: Callable[[], bool]) -> None:
+        self._stopped = stopped
+        self._since: float | None = None
+
+    def since(self) -> float | None:
+        if self._since is None and self._stopped():
+            self._since = time.monotonic()
+        return self._since
 
 
 @dataclass(frozen=True)
@@ -134,6 +149,7 @@ class TaskMaker:
             settings=self.run.settings,
             stop=self.run.stop.set,
             stopped=self.run.stop.is_set,
+            stopped_at=self._ending.since,
             tolerant=component.options.on_error != "fail",
             graph=self.topology,
             key_groups=self.key_groups,
@@ -144,6 +160,10 @@ class TaskMaker:
             hooks=self._hooks(component),
             **offered,
         )
+
+    @cached_property
+    def _ending(self) -> _Ending:
+        return _Ending(self.run.stop.is_set)
 
     def _read(self, component: Component) -> frozenset[str]:
         if self.read is not None:

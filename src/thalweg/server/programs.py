@@ -78,14 +78,26 @@ def _names(node: ast.stmt) -> list[str]:
 def _imported(program: Program, bounds: Bounds) -> ModuleType | None:
     """Import a file, with what such files need; None for Flux."""
     path = Path(program.file)
-    if is_storm(path):
-        projects.make_importable(path, projects.Project.around(path, bounds))
+    project = _project(path, bounds)
+    if project is not None:
+        projects.make_importable(path, project)
     elif find_spec("streamparse") is None:
         install()  # a module of the user's may need it
     if path.suffix in projects.FLUX:
         return None
     with no_runs():
         return import_file(path)
+
+
+def _project(path: Path, bounds: Bounds) -> projects.Project | None:
+    """Find the project of a file: another file of it may be what makes it one of Storm's world."""
+    if is_storm(path):
+        return projects.Project.around(path, bounds)
+    try:
+        found = projects.Project.around(path, bounds)
+    except UsageError:  # a configuration of something else
+        return None
+    return found if found.config else None
 
 
 def _describes_storm(module: ModuleType, program: Program) -> bool:

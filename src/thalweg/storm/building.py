@@ -109,7 +109,8 @@ def body_of(part: Part, hosting: Hosting) -> Any:
     command = part.command
     if part.cls:  # it speaks as it is told here, whatever anybody says later
         shell["serializer"] = shell.get("serializer") or hosting.serializer or "json"
-        shell["env"]["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        modules = [shell["env"].get("PYTHONPATH"), *sys.path]
+        shell["env"]["PYTHONPATH"] = os.pathsep.join(filter(None, modules))
         command = _python(part.cls, shell["serializer"])
     if part.kind == "spout":
         return ShellSpout(command, **told, **shell)

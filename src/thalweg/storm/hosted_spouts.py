@@ -33,9 +33,13 @@ class HostedSpout(HostedBody, Spout):
     """
 
     asks: ClassVar[bool] = True
+    #: There when the component has got ready.
+    _watcher: threading.Thread | None = None
 
     def prepare(self, context: TaskContext) -> None:
         """Make the component."""
+        #: Whether it is asked for tuples just now, and whether it will be any more.
+        self._asked, self._closed = False, threading.Event()
         self._stage = Stage(self.cls, context, self.config)
         self._now = context.clock.now
         #: Tuples sent, whether somebody waits for the end of any, and whether it has finished.
@@ -44,8 +48,6 @@ class HostedSpout(HostedBody, Spout):
         self._counted = self._ended = False
         #: Open ids of tuples that the component at hand has sent; None where it is the first.
         self._own: OpenIds | None = None
-        #: Whether it is asked for tuples just now, and whether it will be any more.
-        self._asked, self._closed = False, threading.Event()
         self._begin()
         name = f"end of {context.component}"
         self._watcher = threading.Thread(target=self._watch, name=name, daemon=True)
@@ -55,7 +57,8 @@ class HostedSpout(HostedBody, Spout):
         """Let go of the component."""
         self._component = None
         self._closed.set()
-        self._watcher.join()
+        if self._watcher is not None:
+            self._watcher.join()
 
     def next_tuple(self) -> None:
         """Ask for tuples, several times where nobody counts them.

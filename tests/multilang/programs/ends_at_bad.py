@@ -1,4 +1,7 @@
-"""Counts words; lets the word "bad" fail, and ends with an error, as pystorm's bolts do."""
+"""Counts words; lets the word "bad" fail, and ends with an error, as pystorm's bolts do.
+
+Lets the word "odd" fail and goes on; ends at the word "worse" without a word.
+"""
 
 import os
 
@@ -13,6 +16,11 @@ def process(t, _setup):
         changed.clear()
     elif t["stream"] == "__snapshot":
         storm.send({"command": "snapshot", "entries": [[k, counts[k]] for k in sorted(changed)]})
+    elif t["tuple"][0] == "worse":
+        os._exit(1)
+    elif t["tuple"][0] == "odd":
+        storm.send({"command": "fail", "id": t["id"]})
+        return
     elif t["tuple"][0] == "bad":
         storm.send({"command": "fail", "id": t["id"]})
         os._exit(1)
