@@ -23,6 +23,8 @@ class _Came:
 
     time: EventTime
     newest: int = NEVER
+    #: The newest time that it has given, which may be ahead of that.
+    given: int = NEVER
     #: When it gave something last, by the clock of the run.
     heard: float = 0.0
     ended: bool = False
@@ -95,10 +97,15 @@ class Watermarks:
         tasks = self._tasks.get(source)
         return tasks[0].time if tasks else None
 
-    def saw(self, source: str, task: int, newest: int, now: float) -> None:
-        """Note the newest of some tuples that a task of a source has given."""
+    def saw(self, source: str, task: int, newest: int, now: float, knows: bool = False) -> None:
+        """Note the newest of some tuples of a task of a source; one may know itself how far it is.
+
+        Such a task has come as far as it says.
+        """
         came = self._tasks[source][task]
-        came.newest, came.heard = max(came.newest, newest), now
+        came.given, came.heard = max(came.given, newest), now
+        if not knows:
+            came.newest = max(came.newest, newest)
 
     def reached(self, source: str, task: int, at: int) -> None:
         """Note how far a task of a source says that it has come."""
@@ -136,6 +143,7 @@ class Watermarks:
                 name = task_name(source, number)
                 # Once there was one time for all tasks of a source.
                 task.newest = came.newest.get(name, came.newest.get(source, NEVER))
+                task.given = came.given.get(name, NEVER)
                 task.ended, task.silent = name in came.ended, name in came.silent
 
     def marks(self, now: float) -> dict[str, Mark]:
@@ -144,13 +152,14 @@ class Watermarks:
         for source, tasks in self._tasks.items() if self._hears else ():
             awaited = [task for task in tasks if task.at(now) != ALWAYS] or tasks
             slowest = min(task.newest for task in awaited)
-            newest = max(task.newest for task in tasks)
+            newest = max(max(task.given, task.newest) for task in tasks)
             if slowest != NEVER:
                 found[source] = Mark(slowest - tasks[0].time.delay, newest)
         for name, hears in self._hears.items():
             at, told = self._at.get(name, NEVER), self.told[name]
             came = told if at == ALWAYS else max(at, told)
-            newest = max(task.newest for each in hears.sources for task in self._tasks[each])
+            each = [task for source in hears.sources for task in self._tasks[source]]
+            newest = max(max(task.given, task.newest) for task in each)
             if came > NEVER // 2 and newest != NEVER:
                 found[name] = Mark(came, newest)
         return found
@@ -205,6 +214,8 @@ class Came:
     """How far the tasks of sources have come with the batches so far, by name of the task."""
 
     newest: Mapping[str, int] = field(default_factory=dict)
+    #: The newest times that they have given, where that is known.
+    given: Mapping[str, int] = field(default_factory=dict)
     ended: Collection[str] = ()
     #: Those that have nothing to read, or have given nothing for too long.
     silent: Collection[str] = ()

@@ -374,6 +374,19 @@ def test_it_is_told_how_far_time_has_come_also_where_that_makes_no_difference_ye
     assert marks.marks(0.0)["waits"] == (30, 30)
 
 
+def test_the_newest_tuple_may_be_far_ahead_of_a_source_that_knows_how_far_it_has_come() -> None:
+    marks = Watermarks(two_sources(), 0.0)
+    marks.saw("silent", 0, 20, 0.0)
+    marks.saw("busy", 0, 30, 0.0, knows=True)
+    assert marks.marks(0.0) == {"silent": (20, 20)}
+    marks.reached("busy", 0, 10)
+    marks.look(0.0, lambda _name: False)
+    assert marks.marks(0.0) == {"silent": (20, 20), "busy": (10, 30), "waits": (10, 30)}
+    batches, reached = BatchTimes(two_sources()), {"busy/0": 10, "silent/0": 20}
+    came = Came(reached, given={"busy/0": 30})
+    assert batches.marks(came, {}) == marks.marks(0.0)
+
+
 def test_where_tuples_come_in_batches_it_is_what_was_committed() -> None:
     times, newest = BatchTimes(two_sources()), {"busy/0": 30, "silent/0": 10}
     assert times.marks(Came(), {}) == {}

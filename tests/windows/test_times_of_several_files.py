@@ -56,6 +56,26 @@ def test_files_of_the_same_hours_lose_nothing(on: str, degree: int, tmp_path: Pa
     assert found == (dict.fromkeys(range(0, 100, 10), 30), 0)
 
 
+@on_every_runtime
+def test_it_is_said_how_far_the_newest_tuple_is_ahead_of_time_that_waits(
+    on: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(lines("a", range(500)))
+    (tmp_path / "b.jsonl").write_text(lines("b", [5, 6]))
+    flow, stop, behind = tw.Flow("files"), threading.Event(), list[float]()
+
+    def listen(event: Any) -> None:
+        if hasattr(event, "snapshot"):
+            told = [each.behind for each in event.snapshot.components]
+            behind.extend(each for each in told if each is not None)
+
+    posts = source(flow, str(tmp_path))
+    posts.sink("rows", tw.call(lambda t: stop.set() if t.at > 100 else None))
+    posts.window(tw.tumbling(10)).aggregate("w", n=tw.agg.count())
+    flow.run(on=RUNTIMES[on](), listen=listen, stop=stop)
+    assert max(behind) > 90
+
+
 def test_whatever_their_formats_are(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(lines("a", range(50)))
     (tmp_path / "b.csv").write_text("of,at\n" + "".join(f"b,{at}\n" for at in range(50)))

@@ -166,6 +166,8 @@ class BlockSpoutTask(Task):
         super().__init__(component, context, refusals)
         self.tally = Tally()
         self.finished = False
+        #: How far event time had come with what an earlier run has read of it.
+        self.had_reached: int | None = None
         self.bind(finish=self.finish)
 
     def finish(self) -> None:
@@ -225,7 +227,7 @@ class BlockSpoutTask(Task):
     @property
     def reached(self) -> int | None:
         """How far event time has come with all that it gave, where the spout itself knows it."""
-        return self.body.reached
+        return self.had_reached if self.body.reached is None else self.body.reached
 
 
 AnySpoutTask = SpoutTask | BlockSpoutTask

@@ -32,6 +32,15 @@ def _with(metrics: ComponentMetrics, mark: Mark) -> ComponentMetrics:
     return replace(metrics, watermark=mark.came / SECOND, behind=max(0.0, behind))
 
 
+#: How far event time has come with what has entered of a source, if the source itself knows it.
+Reached = Callable[[AnySpoutTask], int | None]
+
+
+def said(task: AnySpoutTask) -> int | None:
+    """Give what a source says, all of which has entered that it has given."""
+    return task.reached
+
+
 def _always(_component: str) -> bool:
     return True
 
@@ -75,18 +84,24 @@ class Timing:
         found = newest(batch.column(time.field), time.unit)
         if found is not None:
             # A source that itself knows how far it has come says so when all has entered.
-            at = found if task.reached is None else NEVER
-            self._marks.saw(name, task.context.task, at, self._clock.now())
+            now, knows = self._clock.now(), task.reached is not None
+            self._marks.saw(name, task.context.task, found, now, knows)
 
-    def look(self, spouts: Sequence[AnySpoutTask], ended: Callable[[AnySpoutTask], bool]) -> None:
+    def look(
+        self,
+        spouts: Sequence[AnySpoutTask],
+        ended: Callable[[AnySpoutTask], bool],
+        reached: Reached = said,
+    ) -> None:
         """Tell components for which time has gone on."""
         if not self._marks:
             return
         for task in spouts:
             name, number = task.component.name, task.context.task
             self._marks.awaited(name, number, task.awaited)
-            if task.reached is not None:
-                self._marks.reached(name, number, task.reached)
+            came = reached(task)
+            if came is not None:
+                self._marks.reached(name, number, came)
             if ended(task):
                 self._marks.ended(name, number)
         for name, came in self._marks.look(self._clock.now(), self._ready).items():

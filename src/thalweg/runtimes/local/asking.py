@@ -98,6 +98,11 @@ class Asking:
         """Say whether nothing will come of a source any more."""
         return task.finished and not self.has(task)
 
+    def reached(self, task: AnySpoutTask) -> int | None:
+        """Say how far event time has come with what was taken of a source that knows it."""
+        queue = self._queues.get(task)
+        return queue.reached if queue is not None and queue.rows else task.reached
+
     def take(self, task: AnySpoutTask) -> list[Emission]:
         """Give what waits of a source, or else ask it."""
         queue = self._queues.get(task)
@@ -125,7 +130,7 @@ class Asking:
         queue = self._queues.get(task)
         if queue is None:
             return False
-        dropped = queue.add(emission)
+        dropped = queue.add(emission, task.reached)
         self._counters[task].dropped += dropped.rows
         if dropped.ids:
             self._refused(task, dropped.ids)

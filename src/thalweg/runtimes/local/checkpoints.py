@@ -26,6 +26,7 @@ from thalweg.runtimes.local.settings import Settings
 from thalweg.runtimes.outputs import Emission
 from thalweg.runtimes.positions import Passing
 from thalweg.runtimes.spout_tasks import AnySpoutTask
+from thalweg.runtimes.timing import Reached
 from thalweg.statelog.arrangements import Arrangement
 from thalweg.statelog.manifests import ENDED, RUNTIME
 from thalweg.statelog.parts import hashes_of, milliseconds
@@ -35,6 +36,8 @@ from thalweg.topology import Component, Topology
 
 #: Key of the notes: how far event time has come at components.
 TIMES = "times"
+#: Whether nothing of a source waits to enter any more.
+_Ended = Callable[[AnySpoutTask], bool]
 
 
 class InMemory:
@@ -66,7 +69,7 @@ class InMemory:
         """Hear what a source has given, before it enters."""
         self._passing.given(task)
 
-    def tell_ends(self, _ended: Callable[[AnySpoutTask], bool]) -> None:
+    def tell_ends(self, _ended: _Ended, _reached: Reached) -> None:
         """Nobody has to know."""
 
     def due(self) -> bool:
@@ -139,9 +142,9 @@ class Checkpoint:
         """Hear what a source has given, before it enters."""
         self._sources.enter(task, emissions)
 
-    def tell_ends(self, ended: Callable[[AnySpoutTask], bool]) -> None:
+    def tell_ends(self, ended: _Ended, reached: Reached) -> None:
         """Hear how to find out whether all of a source has entered."""
-        self._sources.ended = ended
+        self._sources.ended, self._sources.reached = ended, reached
 
     def _expired_before(self, component: Component) -> int | None:
         ttl = component.options.ttl

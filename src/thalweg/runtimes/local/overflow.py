@@ -38,13 +38,16 @@ class WaitingRows:
 
     def __init__(self, component: str, policy: OverflowName, bound: int) -> None:
         self._component, self._policy, self._bound = component, policy, bound
-        self._queue: deque[Emission] = deque()
+        #: With how far their source has said that it has come behind them.
+        self._queue: deque[tuple[Emission, int | None]] = deque()
         #: Rows that wait.
         self.rows = 0
+        #: What the source has said behind those that were taken.
+        self.reached: int | None = None
 
-    def add(self, emission: Emission) -> Dropped:
+    def add(self, emission: Emission, reached: int | None = None) -> Dropped:
         """Let rows wait behind all others; gives what was dropped for them."""
-        self._queue.append(emission)
+        self._queue.append((emission, reached))
         self.rows += emission.batch.num_rows
         if self.rows <= self._bound:
             return Dropped()
@@ -58,10 +61,12 @@ class WaitingRows:
 
     def take(self, most: int) -> Emission:
         """Give the oldest rows, up to ``most`` of one emission; there must be some."""
-        first = self._queue.popleft()
+        first, reached = self._queue.popleft()
         if first.batch.num_rows > most:
-            self._queue.appendleft(_cut(first, most, first.batch.num_rows))
+            self._queue.appendleft((_cut(first, most, first.batch.num_rows), reached))
             first = _cut(first, 0, most)
+        else:
+            self.reached = reached
         self.rows -= first.batch.num_rows
         return first
 

@@ -27,6 +27,7 @@ from thalweg.runtimes.positions import (
 from thalweg.runtimes.segments import Piece, read_block, task_name
 from thalweg.runtimes.skipping import Skipping
 from thalweg.runtimes.spout_tasks import AnySpoutTask, BlockSpoutTask
+from thalweg.runtimes.timing import Reached, said
 from thalweg.statelog.manifests import LOG
 
 #: Key of a manifest's notes that names the tasks of spouts that have ended.
@@ -62,6 +63,8 @@ class Replaying:
         self._beyond: list[tuple[AnySpoutTask, Emission]] = []
         #: Says whether nothing of a source waits to enter any more.
         self.ended: Callable[[AnySpoutTask], bool] = lambda task: task.finished
+        #: Says how far event time has come with what has entered of a source that knows it.
+        self.reached: Reached = said
 
     def has_ended(self, task: AnySpoutTask) -> bool:
         """Say whether a source had come to its end in an earlier run."""
@@ -100,10 +103,13 @@ class Replaying:
     def pending(self) -> Iterator[tuple[AnySpoutTask, Emission]]:
         """Give what has to enter before sources are asked: what only the log has, first."""
         entries, self._entries = self._entries, []
-        for segment, name in [(s, entry.name) for entry in entries for s in entry.segments]:
-            task = self._tasks.get(task_name(segment.component, segment.task))
+        for segment, logged in [(s, entry) for entry in entries for s in entry.segments]:
+            name = task_name(segment.component, segment.task)
+            task = self._tasks.get(name)
             if task is not None:
-                block = read_block(self._log.location, name, segment)
+                if isinstance(task, BlockSpoutTask):
+                    task.had_reached = logged.reached.get(name)
+                block = read_block(self._log.location, logged.name, segment)
                 batch = task.context.shapes[segment.stream].conform(block.batch)
                 yield task, Emission(segment.stream, batch, targets=block.targets)
         beyond, self._beyond = self._beyond, []
@@ -122,8 +128,10 @@ class Replaying:
         elif emissions or self.ended(task):
             hit("before log")
             pieces = [_piece(task, emission) for emission in emissions]
-            at = {_name(task): position_of(task)} if has_position(task) else {}
-            self._log.append(self._clock.now(), pieces, self._logged_ends(), at)
+            name, came = _name(task), self.reached(task)
+            at = {name: position_of(task)} if has_position(task) else {}
+            reached = {} if came is None else {name: came}
+            self._log.append(self._clock.now(), pieces, self._logged_ends(), at, reached)
             hit("after log")
 
     def _logged_ends(self) -> list[str]:

@@ -90,7 +90,7 @@ class Running:
         self._asking.pending, self._asking.opened = self._tracker.room, self._tracker.opened
         self._held = HeldSources(self._built.holdings)
         self._activity = Activity(run.steering, told.listen)
-        self._saving.tell_ends(self._asking.ended)
+        self._saving.tell_ends(self._asking.ended, self._asking.reached)
         self._crew = make_crew(settings, self._built, self._asking.always)
         hands = RunHands(self._special, self._open, self._crew, self._asking.shedder, self._drain)
         self._steered = Steered(self._built, told, hands, pairs)
@@ -194,7 +194,7 @@ class Running:
             if moved and not self._eager():  # a lone block goes all the way before anything else
                 self._crew.work(MAIN)
         self._fire_ticks()
-        self._timing.look(self._spouts, self._asking.ended)
+        self._timing.look(self._spouts, self._asking.ended, self._asking.reached)
         self._alarms.look(self._clock.now())
         self._expire(self._clock.now())
         moved = self._steered.step() or moved or came

@@ -148,7 +148,7 @@ class Batches:
     def _timely(self, clock: float, silent: frozenset[str]) -> Facts:
         """Give what a batch at a time is, as far as it is about time."""
         last, topology = self.manifest, self.program.plan.topology
-        following = BatchTimes(topology).next(Came(last.newest, last.ended, silent), last.told)
+        following = BatchTimes(topology).next(Came(last.newest, {}, last.ended, silent), last.told)
         names = {component.name for component in topology}
         return Facts(
             version=last.version + 1,

@@ -47,6 +47,8 @@ class Totals:
         self.acked = self.failed = 0
         self._hosts: dict[int, str] = {}
         self._placed = self._stayed = 0
+        #: The newest event time that each task of a source has given in this run.
+        self._given: dict[str, int] = {}
 
     def use(self, plan: Plan) -> None:
         """Go on with another number of places."""
@@ -62,6 +64,8 @@ class Totals:
         self._placed = self._stayed = 0
         for note in notes:
             self._place(note, hosts)
+            for name, at in note.newest.items():
+                self._given[name] = max(self._given.get(name, at), at)
             for counts in note.counts:
                 total = self._totals[counts.component]
                 for task, rows in counts.received.items():
@@ -96,7 +100,7 @@ class Totals:
     def snapshot(self, elapsed: float, manifest: Manifest, pending: int = 0) -> Snapshot:
         """Show what there is so far."""
         topology = self._plan.topology
-        came = Came(manifest.newest, manifest.ended)
+        came = Came(manifest.newest, self._given, manifest.ended)
         marks = BatchTimes(topology).marks(came, manifest.told)
         components = marked((self._component(c.name, manifest) for c in topology), marks)
         by_name = {metrics.component: metrics for metrics in components}
