@@ -177,6 +177,17 @@ def test_batches_are_drawn(tmp_path: Path) -> None:
     assert "batches" in re.findall(r"<title>(.+?)</title>", page(tmp_path, batches))
 
 
+def test_of_many_batches_none_that_was_slow_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MOST_LOOKS", 20)
+    batches = [
+        (float(i), BatchDone(i, 1, 10, 60_000.0 if i == 77 else 1.0, 1, {}, (), *[0] * 8))
+        for i in range(1, 400)
+    ]
+    assert "60,000" in seen(page(tmp_path, batches)).text
+
+
 def test_nothing_in_it_runs_or_loads_anything(tmp_path: Path) -> None:
     found = seen(page(tmp_path, RUN))
     assert not {"script", "img", "link", "iframe", "object", "form"} & set(found.tags)

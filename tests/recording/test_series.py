@@ -56,6 +56,17 @@ def test_rates_are_drawn_as_high_as_they_are_and_waiting_as_high_as_it_was() -> 
         assert each[-1][0] == 1999.0
 
 
+def test_where_nothing_came_to_its_end_the_line_of_latency_has_a_gap() -> None:
+    looks = [look(float(at)) for at in range(20)]
+    for each in [*looks[5:12], looks[15]]:
+        each["snapshot"]["recent"] = None
+    drawn = series.latencies(map(msgspec.to_builtins, looks))["p50"]
+    assert [at for at, value in drawn if math.isnan(value)] == list(range(5, 12))
+    assert [at for at, value in drawn if not math.isnan(value)] == [
+        at for at in range(20) if at not in (*range(5, 12), 15)
+    ]
+
+
 def test_where_nothing_was_counted_there_is_a_gap() -> None:
     local = [*range(0, 50, 10), *[50] * 8, *range(60, 100, 10)]
     looks = [

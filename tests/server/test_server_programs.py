@@ -78,8 +78,9 @@ def test_modules_of_a_project_are_found_by_whatever_file_of_it(tmp_path: Path) -
 
 def test_a_configuration_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("// ours\n{}")
-    text = "import thalweg as tw\nflow = tw.Flow('own')\nflow.source('n', tw.items([1]), fields=['n'])"
-    assert load(tmp_path / "a_flow_of_ours.py", text + ".sink('o', tw.stdout())\n").storm is None
+    text = "import thalweg as tw\nflow = tw.Flow('own')\nnumbers = tw.items([1])\n"
+    text += "flow.source('n', numbers, fields=['n']).sink('o', tw.stdout())\n"
+    assert load(tmp_path / "a_flow_of_ours.py", text).storm is None
 
 
 def test_a_topology_that_was_built_of_a_class_is_meant_rather_than_the_class(

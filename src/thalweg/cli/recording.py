@@ -100,7 +100,7 @@ class Recorded:
                 say(text, self.logs)
             else:
                 lost = f", {recorder.lost:,} looks left out" if recorder.lost else ""
-                run.say(f"recorded {recorder.written:,} records in {self.path}{lost}")
+                run.say(f"recorded {recorder.kept:,} records in {self.path}{lost}")
 
 
 @dataclass(frozen=True)

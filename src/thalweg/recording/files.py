@@ -13,7 +13,16 @@ from typing import Any
 import msgspec
 
 from thalweg.errors import ThalwegError, UsageError, explain
-from thalweg.recording.records import DONE, LASTING, LEADING, LOOKED, LOOKS, Record, shelf
+from thalweg.recording.records import (
+    DONE,
+    FLOODING,
+    LASTING,
+    LEADING,
+    LOOKED,
+    LOOKS,
+    Record,
+    shelf,
+)
 
 #: Says that an SQLite file is a recording, and how it is laid out.
 APPLICATION, VERSION = 0x7468_6C77, 1
@@ -134,12 +143,18 @@ def size(connection: sqlite3.Connection) -> int:
     return int(pages * bytes_)
 
 
-def thin(connection: sqlite3.Connection) -> None:
+def count(connection: sqlite3.Connection) -> int:
+    """Give the number of records."""
+    return int(connection.execute("SELECT COUNT(*) FROM records").fetchone()[0])
+
+
+def thin(connection: sqlite3.Connection) -> int:
     """Make a file smaller: looks become half as many, or the older half of another shelf goes.
 
     That of which there is most. Looks stay over the whole time, at wider intervals; so do the last
-    reconfigurations, decisions and pauses.
+    reconfigurations, decisions and pauses. Gives how many refusals and words of children are gone.
     """
+    gone = 0
     shelves: dict[str, list[tuple[int, int]]] = {}
     looks = 0
     for n, kind, bytes_, fields in connection.execute(_SHELVED):
@@ -147,8 +162,9 @@ def thin(connection: sqlite3.Connection) -> None:
             looks += bytes_
         elif kind not in LASTING:
             shelves.setdefault(_shelf(kind, fields), []).append((n, bytes_))
-    mays = (kept[: max(0, len(kept) - _STAY.get(name, 0))] for name, kept in shelves.items())
-    most = max(mays, key=_bytes, default=[])
+    mays = {name: kept[: max(0, len(kept) - _STAY.get(name, 0))] for name, kept in shelves.items()}
+    largest = max(mays, key=lambda name: _bytes(mays[name]), default="")
+    most = mays.get(largest, [])
     if looks >= _bytes(most):
         for kind in LOOKS:
             count, span = connection.execute(_SPAN, (kind,)).fetchone()
@@ -159,7 +175,9 @@ def thin(connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN")
         connection.executemany("DELETE FROM records WHERE n = ?", older)
         connection.execute("COMMIT")
+        gone = len(older) if largest in FLOODING else 0
     connection.execute("VACUUM")
+    return gone
 
 
 def _bytes(records: list[tuple[int, int]]) -> int:

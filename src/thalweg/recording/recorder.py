@@ -20,7 +20,7 @@ from typing import Self
 from thalweg.events import Event, Progress, RunFailed
 from thalweg.recording import files
 from thalweg.recording.floods import FIRST, Floods
-from thalweg.recording.records import lost_record, record_of, topology_record
+from thalweg.recording.records import Record, lost_record, record_of, topology_record
 from thalweg.topology import Topology
 
 #: Seconds between two looks at the metrics that are kept: the least, and the most.
@@ -86,6 +86,9 @@ class Recorder:
         #: Records that were written, and what ended the writing before the run ended.
         self.written = 0
         self.failure = ""
+        #: Refusals and words of children that went when the file was made smaller, and what is in
+        #: the file at the end.
+        self._gone = self.kept = 0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -104,7 +107,7 @@ class Recorder:
     @property
     def more(self) -> int:
         """How many others were left out, because there were too many."""
-        return self._floods.left_out
+        return self._floods.left_out + self._gone
 
     def listen(self, event: Event) -> None:
         """Take in an event; any thread may call it."""
@@ -143,6 +146,7 @@ class Recorder:
                 self.written = 1
                 while self._write_some():
                     pass
+                self.kept = files.count(self._file)
             finally:
                 files.finish(self._file)
         except Exception as error:  # a full disk, say: the run goes on
@@ -159,20 +163,22 @@ class Recorder:
             taken, over = list(self._waiting), self._over
             self._waiting.clear()
             self._changed.notify_all()
-        records = [record_of(w.event, w.n, w.at, w.wall, w.left_out) for w in taken]
+        self._add([record_of(w.event, w.n, w.at, w.wall, w.left_out) for w in taken])
         if over and (self.lost or self.more):
             at, wall = self._use.steady() - self._began, self._use.wall()
-            records.append(lost_record(self._number + 1, at, wall, self.lost, self.more))
+            self._add([lost_record(self._number + 1, at, wall, self.lost, self.more)])
+        return not over
+
+    def _add(self, records: list[Record]) -> None:
         if records:
             files.add(self._file, records)
             self.written += len(records)
             self._bound()
-        return not over
 
     def _bound(self) -> None:
         """Keep the file as small as it should be; where little can go, not again at once."""
         if self._most_bytes is not None and files.size(self._file) > self._most_bytes:
-            files.thin(self._file)
+            self._gone += files.thin(self._file)
             least = self._use.most_bytes or 0
             self._most_bytes = max(least, files.size(self._file) * 5 // 4)
 

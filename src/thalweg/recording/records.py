@@ -40,12 +40,14 @@ LASTING = frozenset({TOPOLOGY, "run_started", "run_finished", "run_failed"})
 LEADING, DONE, LOOKED = DECISIONS = ("leading", "done", "looked")
 #: Shelf of kinds that are few, and by kind those of others that have one.
 FEW = "lasting"
+#: Shelves of what may come with every tuple.
+REFUSED, SAID = FLOODING = ("refused", "said")
 _SHELVES = {
     **{kind: kind for kind in (*LOOKS, "activated", "reconfigured")},
     **dict.fromkeys(LASTING, FEW),
-    "tuple_refused": "refused",
-    "record_refused": "refused",
-    "child_said": "said",
+    "tuple_refused": REFUSED,
+    "record_refused": REFUSED,
+    "child_said": SAID,
 }
 
 

@@ -17,7 +17,7 @@ from thalweg.recording.records import Record
 
 #: Rows of a table that are shown, and of what was carried out; the rest is counted.
 MOST_ROWS, MOST_DONE = 200, 2000
-#: Looks of each kind that are read: of several that are drawn as one point the highest counts.
+#: Looks at metrics and keys that are read, however many there are: they are large.
 MOST_LOOKS = 4 * series.MOST_POINTS
 #: A share that may be further off than this says little.
 _FAR = 0.2
@@ -97,7 +97,7 @@ def _charts(recording: Recording, looks: Sequence[Record], summary: Summary) -> 
     yield "<h2>Over time</h2>"
     stayed = series.locality(looks, recording.spread(["keys"], MOST_LOOKS))
     end = summary.seconds
-    batch_times = series.phases(recording.spread(["batch_done"], MOST_LOOKS))
+    batch_times = series.phases(recording.records(kinds=["batch_done"]))
     drawn = [
         _chart("tuples per second", series.rates(looks), "tuples/s", end, fmean),
         _chart(f"{took}{_span(looks)}", series.latencies(looks), "ms", end),
@@ -248,7 +248,7 @@ class _Wishes:
 
 def _errors(records: Iterable[Record]) -> Iterator[str]:
     """Show what was refused, and the end; for one component and reason that is one row."""
-    heads = ["at s", "component", "task", "times", "reason", "last tuple"]
+    heads = ["at s", "component", "task", "times kept", "reason", "last kept"]
     rows: dict[tuple[str, str | None, str], list[Any]] = {}
     for record in records:
         reason = record.get("reason") or record.get("text", "")

@@ -40,10 +40,11 @@ def latencies(looks: Iterable[Record]) -> Lines:
     made: Lines = {"p50": [], "p95": [], "p99": []}
     for look in looks:
         snapshot = look["snapshot"]
-        for name, seconds in (snapshot.get("recent", snapshot["latency"]) or {}).items():
-            if name in made and seconds is not None:
-                made[name].append((look["at"], 1000 * seconds))
-    return made
+        found = snapshot.get("recent", snapshot["latency"]) or {}
+        for name, points in made.items():
+            seconds = found.get(name)
+            points.append((look["at"], math.nan if seconds is None else 1000 * seconds))
+    return {name: _bridged(points) for name, points in made.items()}
 
 
 def waiting(looks: Iterable[Record]) -> Lines:

@@ -86,7 +86,7 @@ export class Logs {
     if (!this.maybe.show(found.length > 0)) return;
     this.table.fill(found.slice(-SHOWN).reverse().map(([each, times]) => {
       const [said, about] = words(each);
-      const text = times > 1 ? `${said} (${count(times)} times, the last one here)` : said;
+      const text = times > 1 ? `${said} (kept ${count(times)} times, the last of them here)` : said;
       const bad = each.kind.endsWith("_refused") || each.kind === "run_failed" || (each.kind === "child_said" && each.level >= 4);
       return [clock(when(each)), { text: kindOf(each) ?? each.kind, bad }, { text, pre: true }, { text: about ?? "", pre: true }];
     }));
