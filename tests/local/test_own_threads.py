@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pyarrow as pa
@@ -176,33 +177,29 @@ def test_what_it_raises_is_raised_here_whatever_that_is() -> None:
     own.close()
 
 
-class Interrupted:
-    """Answers for which somebody does not wait, since Ctrl-C comes instead of the first."""
+def interrupted(own: OwnThread, call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let somebody call, and Ctrl-C come instead of the answer."""
 
-    def __init__(self, own: OwnThread) -> None:
-        self.own, self.answers = own, own._answers
-        self.put, self.empty = self.answers.put, self.answers.empty
+    class Interrupted(SimpleQueue):  # type: ignore[type-arg]  # of answers
+        def get(self, *_: Any) -> Any:
+            raise KeyboardInterrupt
 
-    def get(self) -> Any:
-        self.own._answers = self.answers
-        raise KeyboardInterrupt
-
-
-def interrupted(own: OwnThread, call: Callable[[], Any]) -> None:
-    """Let somebody call and be interrupted."""
-    own._answers = Interrupted(own)  # type: ignore[assignment]  # a stand-in
-    with pytest.raises(KeyboardInterrupt):
+    own.call(int)  # its thread has begun with a queue that is none of these
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(own_threads, "SimpleQueue", Interrupted)
         own.call(call)
 
 
-def test_the_next_call_waits_for_what_a_caller_has_left_and_is_made_in_the_same_thread() -> None:
+def test_the_next_call_waits_for_what_a_caller_has_left_and_is_made_in_the_same_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     own, go, order = OwnThread("own"), threading.Event(), list[str]()
 
     def long() -> None:
         go.wait()
         order.append("long")
 
-    interrupted(own, long)
+    interrupted(own, long, monkeypatch)
     go.set()
     order.append(own.call(lambda: threading.current_thread().name))
     own.close()
@@ -217,7 +214,7 @@ def test_nobody_waits_for_ever_for_what_a_caller_has_left(monkeypatch: pytest.Mo
         go.wait()
         done.set()
 
-    interrupted(own, long)
+    interrupted(own, long, monkeypatch)
     assert own.call(threading.get_ident) == threading.get_ident()
     own.close()
     assert not done.is_set()
@@ -225,6 +222,23 @@ def test_nobody_waits_for_ever_for_what_a_caller_has_left(monkeypatch: pytest.Mo
     assert own._thread is not None
     own._thread.join()
     assert done.is_set()
+
+
+def test_somebody_may_call_and_close_while_another_waits_for_an_answer() -> None:
+    for _ in range(300):
+        own, begun, got = OwnThread("own"), threading.Event(), list[str]()
+
+        def calls(own: OwnThread = own, begun: Any = begun, got: list[str] = got) -> None:
+            got.append(own.call(lambda: begun.set() or "first"))
+            got.append(own.call(lambda: "second"))
+
+        other = threading.Thread(target=calls)
+        other.start()
+        begun.wait()
+        assert own.call(lambda: "mine") == "mine"
+        own.close()
+        other.join()
+        assert got == ["first", "second"]
 
 
 class Committing(tw.Bolt):

@@ -22,6 +22,8 @@ from thalweg.runtimes.making import TaskMaker
 #: Seconds for a call that somebody interrupted: then others are called elsewhere.
 _LINGER = 3.0
 _Call = tuple[Callable[..., Any], tuple[Any, ...]]
+#: What came of a call, and what it took.
+_Answer = tuple[Any, BaseException | None, Effort]
 
 
 class OwnThread:
@@ -35,14 +37,13 @@ class OwnThread:
 
     def __init__(self, name: str, cores: Cores = (), number: int = 0) -> None:
         self._name, self._cores, self._number = name, cores, number
-        #: Set while it is at nothing; Ctrl-C may keep somebody from waiting for what it is at.
-        self._idle = threading.Event()
-        self._idle.set()
-        #: Whether it is called no more: it has ended, or does not come back.
-        self._closed = False
-        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
-        self._answers: SimpleQueue[tuple[Any, BaseException | None, Effort]] = SimpleQueue()
+        #: Held while it is at a call, whether or not somebody waits for that: Ctrl-C may come
+        #: between. The thread itself lets go.
+        self._at_work = threading.Lock()
+        self._calls: SimpleQueue[tuple[_Call, SimpleQueue[_Answer]] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        #: Whether it has ended, or does not come back.
+        self._closed = False
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Give what a function returns, or raise what it raises.
@@ -50,15 +51,14 @@ class OwnThread:
         What is called inside of such a call is called here, and so is all else while the thread
         does not come back from a call that somebody interrupted.
         """
-        if threading.current_thread() is self._thread or not self._is_free():
+        if threading.current_thread() is self._thread or not self._takes():
             return function(*arguments)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
-        before = Effort.now()
-        self._idle.clear()
-        self._calls.put((function, arguments))
-        result, error, effort = self._answers.get()
+        before, answers = Effort.now(), SimpleQueue[_Answer]()
+        self._calls.put(((function, arguments), answers))
+        result, error, effort = answers.get()
         effort.replaces(before)
         if error is not None:
             raise error
@@ -66,33 +66,35 @@ class OwnThread:
 
     def close(self) -> None:
         """Let the thread end; what it is stuck in is not waited for any longer."""
-        free = self._is_free()
+        takes = self._takes()
         self._closed = True
         self._calls.put(None)
-        if free and self._thread is not None:
+        if takes and self._thread is not None:
             self._thread.join()
+        if takes:
+            self._at_work.release()  # whoever waits for it finds it closed
 
-    def _is_free(self) -> bool:
-        """Say whether it may be called; what somebody interrupted is waited for, but not long."""
-        if self._closed:
+    def _takes(self) -> bool:
+        """Wait until it is at nothing, but not long, and let it be at something."""
+        if self._closed or not self._at_work.acquire(timeout=_LINGER):
             return False
-        self._closed = not self._idle.wait(_LINGER)
-        while not self._answers.empty():
-            self._answers.get()  # nobody waited for it
+        if self._closed:
+            self._at_work.release()
         return not self._closed
 
     def _run(self) -> None:
         stay(self._cores, self._number)
-        while (call := self._calls.get()) is not None:
-            function, arguments = call
+        while (taken := self._calls.get()) is not None:
+            (function, arguments), answers = taken
             result, error, before = None, None, Effort.now()
             try:
                 result = function(*arguments)
             except BaseException as raised:
                 error = raised
-            self._answers.put((result, error, Effort.now() - before))
-            self._idle.set()
-            del call, function, arguments, result, error  # they may be large, or the bolt itself
+            self._at_work.release()
+            answers.put((result, error, Effort.now() - before))
+            # They may be large, or the bolt itself.
+            del taken, function, arguments, answers, result, error
 
 
 def is_bound(kind: type[Bolt | BlockBolt]) -> bool:
