@@ -11,7 +11,7 @@ from children import RUNTIMES, Seen, collecting, python, run
 
 import thalweg as tw
 from thalweg.anchored import AnchoredBolt
-from thalweg.events import Activated, ChildSaid, Event
+from thalweg.events import Activated, ChildSaid, Event, Progress
 from thalweg.multilang import ShellSpout
 from thalweg.multilang.child import ChildError
 from thalweg.topology import Topology
@@ -50,9 +50,10 @@ def test_children_that_die_before_they_have_begun_count_as_well(on: str, tmp_pat
 
 
 @pytest.mark.parametrize("on", RUNTIMES)
-def test_children_that_fail_at_something_long_count_as_well(on: str) -> None:
+@pytest.mark.parametrize("program", ["slow_to_fail.py", "ends_in_next.py"])
+def test_children_count_that_fail_late_or_with_something_sent(program: str, on: str) -> None:
     builder = tw.TopologyBuilder("failing")
-    spout = ShellSpout(python("slow_to_fail.py"), ["word"], restarts=2)
+    spout = ShellSpout(python(program), ["word"], restarts=2)
     builder.add_spout("words", spout)
     builder.add_bolt("out", collecting([])).shuffle("words")
     with pytest.raises(ChildError, match=r"component 'words', task 0: .*failed, 3 times in a row"):
@@ -180,6 +181,56 @@ def test_a_pause_does_not_wait_for_a_child_that_is_long_at_its_next(
     builder.build().run(on=on, steering=steering, listen=listen)
     assert path.exists()
     assert seen.rows == [0]
+
+
+def hearing(path: Path, rows: list[Any]) -> Topology:
+    """Make a topology whose spout is at its first `next` until there is a file."""
+    builder = tw.TopologyBuilder("hearing")
+    builder.add_spout("numbers", ShellSpout(python("hearing_spout.py", str(path)), ["n"]))
+    builder.add_bolt("out", collecting(rows)).shuffle("numbers")
+    return builder.build()
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_a_child_that_was_long_at_its_next_hears_of_a_pause_and_what_is_done_meanwhile(
+    on: str, tmp_path: Path
+) -> None:
+    path, steering, seen = tmp_path / "go", tw.Steering(), Seen()
+    stop = threading.Event()
+
+    def listen(event: Event) -> None:
+        seen.events.append(event)
+        if isinstance(event, ChildSaid) and event.text == "next":
+            steering.deactivate()
+        elif isinstance(event, Activated) and not event.active:
+            path.touch()
+        elif {"ack", "deactivate"} <= set(seen.said("numbers")):
+            steering.activate()
+        elif sum(isinstance(each, Progress) for each in seen.events) > 300:
+            stop.set()  # it has heard of nothing for long
+
+    hearing(path, seen.rows).run(on=on, steering=steering, listen=listen, stop=stop)
+    assert seen.said("numbers") == ["activate", "next", "deactivate", "ack", "activate", "next"]
+    assert seen.rows == [0]
+
+
+@pytest.mark.parametrize("on", RUNTIMES)
+def test_a_child_that_was_long_at_its_next_hears_of_both_when_a_run_ends_in_a_pause(
+    on: str, tmp_path: Path
+) -> None:
+    path, steering, stop, seen = tmp_path / "go", tw.Steering(), threading.Event(), Seen()
+
+    def listen(event: Event) -> None:
+        seen.events.append(event)
+        if isinstance(event, ChildSaid) and event.text == "next":
+            steering.deactivate()
+        elif isinstance(event, Activated):
+            stop.set()
+            path.touch()
+
+    hearing(path, seen.rows).run(on=on, steering=steering, listen=listen, stop=stop)
+    assert seen.said("numbers")[:3] == ["activate", "next", "deactivate"]
+    assert seen.notices == []
 
 
 def test_an_id_that_a_spout_cannot_be_told_again_is_named() -> None:

@@ -20,6 +20,8 @@ from thalweg.pacing import PATIENCE
 
 #: Seconds between two times that it is heard which count as waiting for it.
 _BETWEEN = 1.0
+#: Seconds for which it is heard when the run is to end, however long others took to do so.
+_LEAST = 0.5
 
 
 class ShellSpout(Hosted, Spout):
@@ -59,16 +61,18 @@ class ShellSpout(Hosted, Spout):
         self._hears_all, self._at_another = True, False
         #: How many tuples it has sent, and when it was last asked for something.
         self._sent, self._asked_at = 0, time.monotonic()
-        #: What it was asked last, and how often in a row children have failed, with no tuple sent
-        #: and no ``next`` answered between.
+        #: What it was asked last, and how often in a row children have failed that came to the end
+        #: of no ``next``.
         self._asked, self._failures = "", 0
         #: When it is taken for hung, and whether it has said anything since it got on with its
         #: work; and until when it was heard.
         self._hung, self._heard_at = (0.0, False), 0.0
+        #: Until when it is heard at least, though the run is to end.
+        self._heard_until = 0.0
         self._begin()
 
     def _begin(self) -> None:
-        self._child = self._start(self._setup())
+        self._child, self._begun_at = self._start(self._setup()), time.monotonic()
         #: Whether it is done with all that it was asked, and knows that it is to give tuples.
         self._synced, self._awake = True, False
 
@@ -84,9 +88,14 @@ class ShellSpout(Hosted, Spout):
         self._insist(self._turn)
 
     def deactivate(self) -> None:
-        """Pause."""
+        """Pause; to be called again while :attr:`pausing`."""
         self._active = False
         self._insist(self._turn)
+
+    @property
+    def pausing(self) -> bool:
+        """Whether its child has not heard yet that it pauses."""
+        return self._child is not None and not self._active and (not self._synced or self._awake)
 
     def next_tuple(self) -> None:
         """Ask for what there is; what a child has sent goes on though it is not done with it."""
@@ -105,16 +114,13 @@ class ShellSpout(Hosted, Spout):
     def _next(self) -> None:
         before = self._sent
         if not self._synced:
-            self._listen_on()
+            # Only what it is waited for counts: it may not have been asked for a while.
+            unheard = max(0.0, time.monotonic() - self._heard_at - _BETWEEN)
+            self._listen((self._hung[0] + unheard, self._hung[1]))
         if self._synced and self._sent == before:
             self._catch_up()
             self._send("next")
             self._listen()
-
-    def _listen_on(self) -> None:
-        """Listen again; only what it is waited for counts: it may not have been for a while."""
-        unheard = max(0.0, time.monotonic() - self._heard_at - _BETWEEN)
-        self._listen((self._hung[0] + unheard, self._hung[1]))
 
     def _listen(self, since: tuple[float, bool] | None = None) -> None:
         """Take what the child sends until it is done, or has been at it for a while."""
@@ -127,10 +133,15 @@ class ShellSpout(Hosted, Spout):
     def _turn(self) -> None:
         """Let the child begin or pause, when it is done with what it is at.
 
-        One that is long at it is waited for only when the run is to end: it is not asked for more.
+        One that is long at it is waited for only when the run is to end; before that it hears of it
+        when somebody looks again.
         """
-        if not self._synced:
-            self._listen_on()
+        due = time.monotonic() + PATIENCE  # there are children that never stop talking
+        while not self._synced and time.monotonic() < due:
+            message = self._present.next_message(0.0)
+            if message is None:
+                break
+            self._take(message)
         if not self._synced and self.context.stopped():
             self._hear_out()
         if self._synced:
@@ -141,10 +152,13 @@ class ShellSpout(Hosted, Spout):
         since = self.context.stopped_at()
         if since is None:
             return False
-        return time.monotonic() >= max(since, self._asked_at) + self.shell.linger
+        due = max(since, self._asked_at) + self.shell.linger
+        return time.monotonic() >= max(due, self._heard_until)
 
     def _hear_in_time(self, done: Callable[[], bool]) -> None:
         """Take what the child says until something is so; not for long when the run is to end."""
+        # While others were heard it may have waited for that, with more than a pipe can hold.
+        self._heard_until = time.monotonic() + min(_LEAST, self.shell.linger)
         self._hear_until(lambda: done() or self._is_late())
         if not done():
             why = f"has not answered {self.shell.linger:g} s after the run was to end"
@@ -252,7 +266,8 @@ class ShellSpout(Hosted, Spout):
             self._check_id(said.id)
             if self._own is not None and said.id is not None:
                 self._own.note(said.id)
-            self._failures = 0
+            if time.monotonic() >= self._begun_at + self.shell.timeout:
+                self._failures = 0  # it may be at one ``next`` for ever
             self._pass_on(said)
         elif isinstance(said, Synced):
             self._synced = True

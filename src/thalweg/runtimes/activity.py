@@ -57,4 +57,7 @@ class Activity:
                 else:
                     task.stop()
             self._listen(Activated(wanted))
+        elif not wanted:
+            for task in spouts:
+                task.stop()
         return wanted

@@ -69,8 +69,8 @@ class SpoutTask(Task):
             self.call(self.body.activate)
 
     def stop(self) -> None:
-        """Let the spout pause or end."""
-        if self._active:
+        """Let the spout pause or end; called again and again, for one may take long to hear it."""
+        if self._active or getattr(self.body, "pausing", False):
             self._active = False
             self.call(self.body.deactivate)
 
@@ -183,6 +183,8 @@ class BlockSpoutTask(Task):
     def pull(self, limit: int) -> list[Emission]:
         """Ask for a record batch."""
         batch = self.call(self.body.next_block, limit)
+        if batch is not None and self.body.reached is None:
+            self.had_reached = None  # it does not know any more
         ((stream, shape),) = self.context.shapes.items()
         if batch is None:
             return []

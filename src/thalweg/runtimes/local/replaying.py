@@ -107,8 +107,8 @@ class Replaying:
             name = task_name(segment.component, segment.task)
             task = self._tasks.get(name)
             if task is not None:
-                if isinstance(task, BlockSpoutTask):
-                    task.had_reached = logged.reached.get(name)
+                if isinstance(task, BlockSpoutTask) and name in logged.reached:
+                    task.had_reached = logged.reached[name]
                 block = read_block(self._log.location, logged.name, segment)
                 batch = task.context.shapes[segment.stream].conform(block.batch)
                 yield task, Emission(segment.stream, batch, targets=block.targets)
