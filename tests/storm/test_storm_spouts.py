@@ -263,3 +263,39 @@ def test_an_error_before_a_spout_has_begun_is_the_only_one(
     with pytest.raises(tw.ThalwegError, match="OSError: no broker") as caught:
         read_by(tw.stdout(), Unready).run(on=kind())
     assert not getattr(caught.value, "__notes__", [])
+
+
+@pytest.mark.parametrize("kind", [Inline, Local])
+def test_a_spout_that_fails_in_each_next_tuple_ends_the_run_whatever_it_sends_before(
+    lib: ModuleType, kind: type[Inline | Local]
+) -> None:
+    seen: list[int] = []
+
+    class Bad(lib.Spout):
+        def next_tuple(self) -> None:
+            self.emit([1])
+            raise ValueError("bad record")
+
+    with pytest.raises(tw.ThalwegError, match="ValueError: bad record"):
+        read_by(tw.call(lambda t: seen.append(t.n)), Bad).run(on=kind())
+    assert len(seen) <= 4
+
+
+@pytest.mark.parametrize("kind", [Inline, Local])
+def test_a_spout_that_comes_to_the_end_of_others_may_fail_as_often_as_it_likes(
+    lib: ModuleType, kind: type[Inline | Local]
+) -> None:
+    left = [*[0, 1] * 20, 2]
+    seen: list[int] = []
+
+    class Now(lib.Spout):
+        def next_tuple(self) -> None:
+            n = left.pop(0)
+            if n == 2:
+                raise SystemExit
+            self.emit([n])
+            if n == 1:
+                raise ValueError("bad record")
+
+    read_by(tw.call(lambda t: seen.append(t.n)), Now).run(on=kind())
+    assert seen.count(0) == 20

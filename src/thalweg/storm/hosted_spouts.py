@@ -45,6 +45,8 @@ class HostedSpout(HostedBody, Spout):
         #: Tuples sent, whether somebody waits for the end of any, and whether it has finished.
         self._sent = 0
         self._sent_when_failed = -1
+        #: Whether the component at hand has come to the end of a next_tuple.
+        self._returned = False
         self._counted = self._ended = False
         #: Open ids of tuples that the component at hand has sent; None where it is the first.
         self._own: OpenIds | None = None
@@ -67,14 +69,16 @@ class HostedSpout(HostedBody, Spout):
         """
         ask, now = self._component.next_tuple, self._now
         due = now() + PATIENCE
-        self._asked = True
+        self._asked, turn = True, 0
         try:
-            for _ in range(_AT_ONCE):
+            for turn in range(_AT_ONCE):  # noqa: B007 (how many have returned)
                 before = self._sent
                 ask()
                 if self._sent == before or self._counted or self._ended or now() >= due:
                     break
+            self._returned = True
         except RAISED as error:
+            self._returned |= turn > 0
             self._failed(error)
         finally:
             self._asked = False
@@ -158,8 +162,10 @@ class HostedSpout(HostedBody, Spout):
             raise error
         self._component._handle_run_exception(error)
         if self._component.exit_on_exception:
-            self._stage.replaced(error, self._sent == self._sent_when_failed)
+            in_a_row = not self._returned or self._sent == self._sent_when_failed
+            self._stage.replaced(error, in_a_row)
             self._sent_when_failed, self._own = self._sent, OpenIds()
+            self._returned = False
             self._begin()
             self._component.activate()
 
