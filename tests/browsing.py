@@ -59,7 +59,8 @@ def page_of(browser: Any, **options: Any) -> Iterator[Any]:
 
 
 def until(page: Any, script: str, argument: Any = None) -> None:
-    """Wait until the page says so."""
+    """Wait until the page says so; an address with a token leads to it by a page of one link."""
+    page.wait_for_selector("#main", state="attached")
     page.wait_for_function(script, arg=argument)
 
 

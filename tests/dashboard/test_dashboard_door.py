@@ -38,7 +38,7 @@ def test_a_link_from_another_site_lets_in_who_has_the_token_and_the_address_lose
         page.reload()
         until(page, "() => document.querySelector('#name')?.textContent === 'words'")
         page.go_back()
-        until(page, "() => document.title === 'elsewhere'")
+        page.wait_for_function("() => document.title === 'elsewhere'")
 
 
 # --- streams --------------------------------------------------------------------------------------

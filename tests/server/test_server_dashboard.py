@@ -261,7 +261,7 @@ def test_a_visitor_goes_from_all_topologies_to_one_and_sets_its_policy(
         page.wait_for_selector("figure canvas")
         shot(page, "server")
         page.locator("tbody a", has_text="shop").click()
-        page.wait_for_function("() => document.querySelector('#state').textContent === 'running'")
+        page.wait_for_function("() => document.querySelector('#state')?.textContent === 'running'")
         assert page.locator("#name").inner_text() == "shop"
         assert page.locator("#runtime").inner_text() == "counting on local"
         page.locator("nav a[data-view='scaling']").click()
@@ -297,6 +297,6 @@ def test_the_page_of_one_that_dies_goes_on_with_the_process_that_is_started_agai
         page.wait_for_function("(run) => document.body.dataset.run === run", arg=before)
         os.kill(died, signal.SIGKILL)
         page.wait_for_function("(run) => document.body.dataset.run !== run", arg=before)
-        page.wait_for_function("() => document.querySelector('#state').textContent === 'running'")
+        page.wait_for_function("() => document.querySelector('#state')?.textContent === 'running'")
         page.wait_for_selector("svg.graph a")
         assert page.url.endswith("/topologies/shop/#/graph")
