@@ -161,34 +161,32 @@ def test_a_spout_that_waits_when_the_run_is_to_end_is_ended_and_not_begun_anew(
     assert "it is not started anew, since the run is to end" in notice
 
 
+def hearing(path: Path, rows: list[Any], **settings: Any) -> Topology:
+    """Make a topology whose spout is at its first `next` until there is a file."""
+    builder = tw.TopologyBuilder("hearing")
+    spout = ShellSpout(python("hearing_spout.py", str(path)), ["n"], **settings)
+    builder.add_spout("numbers", spout)
+    builder.add_bolt("out", collecting(rows)).shuffle("numbers")
+    return builder.build()
+
+
 @pytest.mark.parametrize("on", RUNTIMES)
 def test_a_pause_does_not_wait_for_a_child_that_is_long_at_its_next(
     on: str, tmp_path: Path
 ) -> None:
     path, steering, seen = tmp_path / "go", tw.Steering(), Seen()
-    builder = tw.TopologyBuilder("waiting")
-    spout = ShellSpout(python("awaiting_file.py", str(path)), ["n"], restarts=0, timeout=10)
-    builder.add_spout("numbers", spout)
-    builder.add_bolt("out", collecting(seen.rows)).shuffle("numbers")
 
     def listen(event: Event) -> None:
-        if isinstance(event, ChildSaid):
+        if isinstance(event, ChildSaid) and event.text == "next" and not path.exists():
             steering.deactivate()
         elif isinstance(event, Activated) and not event.active:
             path.touch()
             steering.activate()
 
-    builder.build().run(on=on, steering=steering, listen=listen)
+    topology = hearing(path, seen.rows, restarts=0, timeout=10)
+    topology.run(on=on, steering=steering, listen=listen)
     assert path.exists()
     assert seen.rows == [0]
-
-
-def hearing(path: Path, rows: list[Any]) -> Topology:
-    """Make a topology whose spout is at its first `next` until there is a file."""
-    builder = tw.TopologyBuilder("hearing")
-    builder.add_spout("numbers", ShellSpout(python("hearing_spout.py", str(path)), ["n"]))
-    builder.add_bolt("out", collecting(rows)).shuffle("numbers")
-    return builder.build()
 
 
 @pytest.mark.parametrize("on", RUNTIMES)

@@ -338,12 +338,7 @@ class ShellBolt(Hosted, AnchoredBolt):
             self._once(b"")
 
     def _send(self, data: bytes) -> None:
-        until = time.monotonic() + POLL  # there are children that never stop talking
-        while time.monotonic() < until:
-            message = self._present.next_message(patience=0.0)
-            if message is None:
-                break
-            self._take(message)
+        self._take_what_came(POLL)
         self._owed, beat = self._talk.heartbeat()
         self._present.send(data + beat)
         self._done_at = time.monotonic()

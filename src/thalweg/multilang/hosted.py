@@ -116,6 +116,15 @@ class Hosted:
                 raise self._present.broken(text)
         return due, talked
 
+    def _take_what_came(self, seconds: float, enough: Callable[[], bool] = bool) -> None:
+        """Take what the child has said by now; some never stop talking, and are left after that."""
+        until = time.monotonic() + seconds
+        while not enough() and time.monotonic() < until:
+            message = self._present.next_message(patience=0.0)
+            if message is None:
+                break
+            self._take(message)
+
     def _ask_again(self) -> None:
         """Do something about a child that has said nothing for a second, if that can help."""
 

@@ -136,12 +136,7 @@ class ShellSpout(Hosted, Spout):
         One that is long at it is waited for only when the run is to end; before that it hears of it
         when somebody looks again.
         """
-        due = time.monotonic() + PATIENCE  # there are children that never stop talking
-        while not self._synced and time.monotonic() < due:
-            message = self._present.next_message(0.0)
-            if message is None:
-                break
-            self._take(message)
+        self._take_what_came(PATIENCE, lambda: self._synced)
         if not self._synced and self.context.stopped():
             self._hear_out()
         if self._synced:
